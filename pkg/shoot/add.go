@@ -221,8 +221,10 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 // using maps an object of the garden to the Shoots that may use it: the Shoot whose copy it is, the Shoots of its
 // namespace, or all of them. Namespace garden also contains the credentials of DNS services.
 func (r *reconciler) using(ctx context.Context, object client.Object) []reconcile.Request {
-	if copyOf := shootOfCopy(object); copyOf != nil {
-		return copyOf
+	for _, find := range []func(client.Object) []reconcile.Request{shootOfCopy, shootOfDocuments} {
+		if owner := find(object); owner != nil {
+			return owner
+		}
 	}
 	if slices.Contains([]string{"", metav1.NamespaceSystem, constants.GardenNamespace}, object.GetNamespace()) {
 		return r.shoots(ctx)

@@ -125,7 +125,8 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 		Exposed: exposed.Gateway != nil, AdvertiseAddress: advertised,
 		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min,
 		Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
-		ExternalHostname: in.outsideHost(), ServiceNetworks: in.serviceNetworks(), Encryption: encryption, HealthCheckToken: token, Given: given,
+		ExternalHostname: in.outsideHost(), ManagedIssuer: in.managedIssuer(),
+		ServiceNetworks: in.serviceNetworks(), Encryption: encryption, HealthCheckToken: token, Given: given,
 		Mounted: kubeapiserver.Mounted{
 			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.trusted(constants.SecretNameCAClient),
 			FrontProxyCA: in.trusted(constants.SecretNameCAFrontProxy),

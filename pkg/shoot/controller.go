@@ -157,6 +157,7 @@ func (p *pass) steps() []flow.PassStep {
 		// 3 What shall be.
 		{Run: p.compute, Needed: true},
 		// 4 Do.
+		{Run: p.publishIssuer},
 		{Run: p.emit},
 		{Run: p.ensureEntry},
 		{Run: p.moveEntry},

@@ -342,6 +342,6 @@ func (in Inputs) advertised() []corev1beta1.ShootAdvertisedAddress {
 	if len(addresses) == 0 {
 		add(constants.AdvertisedAddressUnmanaged, in.insideHost())
 	}
-	issuer, _ := kubeapiserver.Issuer(in.server(), in.outsideHost())
+	issuer, _ := kubeapiserver.Issuer(in.server(), in.outsideHost(), in.managedIssuer())
 	return append(addresses, corev1beta1.ShootAdvertisedAddress{Name: constants.AdvertisedAddressServiceAccountIssuer, URL: issuer})
 }

@@ -18,6 +18,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
@@ -27,10 +28,13 @@ type asked struct {
 	at         time.Time
 }
 
-// newDomains returns a cache of the Secrets of the garden with default domains. The garden's controller-manager copies them
-// from namespace garden, whose other Secrets gardenlets may not list, to the namespace of the Seed.
+// newDomains returns a cache of the Secrets of the garden with default domains, and with the host of managed issuers. The garden's
+// controller-manager copies them from namespace garden, whose other Secrets gardenlets may not list, to the namespace of the Seed.
 func newDomains(garden cluster.Cluster, seed string) (cache.Cache, error) {
-	selector := labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: constants.RoleDefaultDomain})
+	selector, err := labels.Parse(constants.LabelGardenRole + " in (" + constants.RoleDefaultDomain + ", " + constants.RoleShootServiceAccountIssuer + ")")
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the default domains: %w", err)
+	}
 	made, err := cache.New(garden.GetConfig(), cache.Options{
 		HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper(), NewInformer: rewatch.NewInformer,
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -151,13 +155,24 @@ func (r *reconciler) observeAsked(in *Inputs) {
 	r.asked[in.Owner.UID] = asked{in.Shoot.Generation, in.Asked}
 }
 
-// observeDomains reads the default domains of the garden. They apply to Seeds without their own default domains.
+// observeDomains reads the default domains of the garden, which apply to Seeds without their own, and the host of managed issuers.
 func (r *reconciler) observeDomains(ctx context.Context, in *Inputs) error {
 	var secrets corev1.SecretList
 	if err := r.domains.List(ctx, &secrets, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the default domains of the garden: %w", err)
 	}
-	for _, secret := range secrets.Items {
+	in.readGarden(secrets.Items)
+	return nil
+}
+
+// readGarden takes the default domains and the host of managed issuers from Secrets of the garden.
+func (in *Inputs) readGarden(secrets []corev1.Secret) {
+	var hosts []corev1.Secret
+	for _, secret := range secrets {
+		if secret.Labels[constants.LabelGardenRole] == constants.RoleShootServiceAccountIssuer {
+			hosts = append(hosts, secret)
+			continue
+		}
 		domain := Domain{
 			Name: secret.Annotations[constants.AnnotationDNSDomain], Type: secret.Annotations[constants.AnnotationDNSProvider],
 			Secret: client.ObjectKeyFromObject(&secret),
@@ -169,7 +184,7 @@ func (r *reconciler) observeDomains(ctx context.Context, in *Inputs) error {
 			in.DefaultDomains = append(in.DefaultDomains, domain)
 		}
 	}
-	return nil
+	in.IssuerHost, in.IssuerProblem = issuer.Host(hosts)
 }
 
 // observeReferences reads the objects in spec.resources and the credentials of DNS services. An object that does not

@@ -33,7 +33,7 @@ func (p *pass) finish(ctx context.Context, succeeded bool) error {
 	}
 	// The Secrets with manifests in the namespace of the control plane were deleted with the namespace.
 	manifests := flow.DeleteManifests(ctx, r.uncached, r.seed, in.GardenNamespace, in.Owner.Labels())
-	if err := errors.Join(manifests, r.states.Delete(ctx, shoot)); err != nil {
+	if err := errors.Join(manifests, r.states.Delete(ctx, shoot), r.withdrawIssuer(ctx, in)); err != nil {
 		return err
 	}
 	status := *shoot.Status.DeepCopy()

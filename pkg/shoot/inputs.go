@@ -112,6 +112,8 @@ type Inputs struct {
 	ServiceIPs []string
 	// DefaultDomains of the garden.
 	DefaultDomains []Domain
+	// IssuerHost is the host of managed issuers of the garden. IssuerProblem is why the garden has none.
+	IssuerHost, IssuerProblem string
 	// References are the objects of the garden to which the Shoot refers, and the credentials of its DNS services, by kind,
 	// namespace and name, such as "Secret garden/dns". Those that do not exist are missing.
 	References map[string]Referenced
@@ -241,13 +243,4 @@ func (in Inputs) emitted(name string) bool { return slices.Contains(in.Emitted, 
 func (in Inputs) hasToken(secret string) bool {
 	renewal, found := in.Tokens[secret]
 	return found && in.Now.Before(renewal.Add(tokenGrace))
-}
-
-// refused returns the fields that this version does not support and cannot ignore.
-func (in Inputs) refused() []string {
-	var fields []string
-	if in.Shoot.Annotations[constants.AnnotationAuthenticationIssuer] != "" {
-		fields = append(fields, "metadata.annotations["+constants.AnnotationAuthenticationIssuer+"]")
-	}
-	return fields
 }

@@ -170,7 +170,7 @@ func (in Inputs) inShoot() []table.Part {
 func Plan(in Inputs) (flow.Plan, error) {
 	var err error
 	plan := flow.Plan{Next: requeue.Earlier(in.SecretsRenewed, in.Routes.Ends())}
-	switch fields := in.refused(); {
+	switch {
 	case in.Deleting:
 		plan = deletion(in)
 		in.addLimits(&plan)
@@ -180,11 +180,8 @@ func Plan(in Inputs) (flow.Plan, error) {
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: waitUnmovable, Reason: in.lostOnArrival(), Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
 		})
-	case len(fields) > 0:
-		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": remove it, and annotate the Shoot with gardener.cloud/operation=retry",
-			Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
-		})
+	case in.lacksIssuer() != "": // without an error code, because no user can correct it: it ends when an operator has
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "issuer-known", Reason: in.lacksIssuer(), Holds: in.Emitted, Deadline: in.Now})
 	case in.Registrations == nil:
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "extensions-known", Reason: "the ControllerRegistrations of the garden are not known", Holds: in.Emitted,

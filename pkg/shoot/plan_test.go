@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
@@ -198,9 +197,7 @@ func TestPlans(t *testing.T) {
 		"06-zone-failures":     known(t, available(corev1beta1.FailureToleranceTypeZone)),
 		"07-hibernating":       up(t, hibernate),
 		"08-waking":            up(t, noTokens, func(in *Inputs) { in.Shoot.Status.IsHibernated = true }),
-		"09-refused": up(t, func(in *Inputs) {
-			in.Shoot.Annotations = map[string]string{constants.AnnotationAuthenticationIssuer: "managed"}
-		}),
+		"09-no-issuer":         up(t, withIssuer, func(in *Inputs) { in.IssuerHost, in.IssuerProblem = "", "the garden has no managed issuer" }),
 		"10-audit-policy-missing": up(t, func(in *Inputs) {
 			in.Shoot.Spec.Kubernetes.KubeAPIServer.AuditConfig = &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}}
 		}),

@@ -162,7 +162,7 @@ func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 	if ptr.Deref(status.ClusterIdentity, "") == "" && in.ClusterIdentity != "" {
 		status.ClusterIdentity = ptr.To(in.ClusterIdentity)
 	}
-	if len(in.refused()) == 0 {
+	if in.lacksIssuer() == "" {
 		status.AdvertisedAddresses = in.advertised()
 	}
 	if in.hasWorkers() {

@@ -208,10 +208,8 @@ func TestExtensionsLearnOfFailures(t *testing.T) {
 	if !clusterOf(corev1beta1.LastOperationStateFailed, 1).Failed() {
 		t.Error("extensions do not see that the Shoot has failed")
 	}
-	if !clusterOf(corev1beta1.LastOperationStateFailed, 1, func(in *Inputs) {
-		in.Shoot.Annotations = map[string]string{constants.AnnotationAuthenticationIssuer: "managed"}
-	}).Failed() {
-		t.Error("extensions do not see that a Shoot with a refused field has failed")
+	if !clusterOf(corev1beta1.LastOperationStateFailed, 1, withIssuer, func(in *Inputs) { in.IssuerHost = "" }).Failed() {
+		t.Error("extensions do not see that a Shoot without its issuer has failed")
 	}
 	for _, state := range []corev1beta1.LastOperationState{corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateError, corev1beta1.LastOperationStateProcessing} {
 		if clusterOf(state, 0).Failed() || clusterOf(state, 0).Shoot.Status.LastOperation != nil {

@@ -184,34 +184,6 @@ func TestControllersAreNotNewerThanTheServer(t *testing.T) {
 	}
 }
 
-// TestRefusedFieldsHavePaths checks that a refused field is named by its path, for people and their editors.
-func TestRefusedFieldsHavePaths(t *testing.T) {
-	in := up(t, func(in *Inputs) {
-		spec := &in.Shoot.Spec
-		spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
-		spec.Extensions = []corev1beta1.Extension{{Type: "a"}}
-		in.Shoot.Annotations = map[string]string{"authentication.gardener.cloud/issuer": "managed"}
-	})
-	fields := in.refused()
-	if len(fields) == 0 {
-		t.Fatal("no field is refused")
-	}
-	for _, field := range fields {
-		if !strings.HasPrefix(field, "spec.") && !strings.HasPrefix(field, "metadata.annotations[") {
-			t.Errorf("%q is not a path", field)
-		}
-	}
-	waits := planOf(t, in).Waits
-	if len(waits) != 1 || waits[0].Code != corev1beta1.ErrorConfigurationProblem {
-		t.Fatalf("the plan waits for %+v", waits)
-	}
-	for _, field := range fields {
-		if !strings.Contains(waits[0].Reason, field) {
-			t.Errorf("%q does not name %s", waits[0].Reason, field)
-		}
-	}
-}
-
 // TestFieldsWithoutEffect checks that fields for other components change only the Cluster, which contains the whole Shoot.
 func TestFieldsWithoutEffect(t *testing.T) {
 	for name, change := range map[string]func(*corev1beta1.ShootSpec){

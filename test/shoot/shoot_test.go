@@ -180,7 +180,7 @@ func (w *world) deletion() {
 	w.Helper()
 	shoot := w.get()
 	kit.Change(w, w.garden, shoot, func() {
-		shoot.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
 	})
 	kit.Must(w, w.garden.Delete(w.Context(), shoot))
 	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the Shoot is deleted", func() string {

@@ -12,6 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/cloudprofile"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 // subresourceBinding of a Shoot assigns it to a Seed.
@@ -56,7 +57,7 @@ var offers = []func(*change) field.ErrorList{
 
 func validate(ctx context.Context, request *admission.Request, garden *admission.Garden, shoot, old *gardencorev1beta1.Shoot) error {
 	c := &change{request: request, garden: garden, shoot: shoot, old: old}
-	if shoot.DeletionTimestamp != nil || request.Subresource == "" && old != nil && isManaged(shoot) == isManaged(old) && !c.changes() {
+	if shoot.DeletionTimestamp != nil || request.Subresource == "" && old != nil && issuer.IsManaged(shoot.Annotations) == issuer.IsManaged(old.Annotations) && !c.changes() {
 		return nil
 	}
 	for _, rule := range rules {

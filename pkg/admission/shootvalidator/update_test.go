@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiadmission "k8s.io/apiserver/pkg/admission"
@@ -14,6 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admission/admissiontest"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 type edit func(*gardencorev1beta1.Shoot)
@@ -74,7 +76,7 @@ func inPlace(shoot *gardencorev1beta1.Shoot) {
 }
 
 func managed(shoot *gardencorev1beta1.Shoot) {
-	shoot.Annotations = map[string]string{constants.AnnotationAuthenticationIssuer: issuerManaged}
+	shoot.Annotations = map[string]string{constants.AnnotationAuthenticationIssuer: issuer.Managed}
 }
 
 // TestUpdates checks that an update is judged by what it changes.
@@ -220,6 +222,48 @@ func TestCreate(t *testing.T) {
 		shoot := parse[gardencorev1beta1.Shoot](t, shootYAML)
 		test.change(shoot)
 		err := admission.Validate(t.Context(), Plugin.Rules, request(shoot, nil, ""), admissiontest.NewGarden(world(t), now))
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// TestManagedIssuer checks in which gardens and with which Shoots the managed issuer can be switched on.
+func TestManagedIssuer(t *testing.T) {
+	t.Parallel()
+	host := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "garden", Name: "issuer", Labels: map[string]string{constants.LabelGardenRole: constants.RoleShootServiceAccountIssuer},
+	}}
+	own := func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{ServiceAccountConfig: &gardencorev1beta1.ServiceAccountConfig{Issuer: ptr.To("https://own.example.org")}}
+	}
+	for name, test := range map[string]struct {
+		old, change edit
+		host        bool
+		want        string
+	}{
+		"in a garden without one":          {change: managed, want: "has no managed issuer"},
+		"in a garden with one":             {change: managed, host: true},
+		"with an issuer of its own":        {change: all(managed, own), host: true, want: "serviceAccountConfig.issuer"},
+		"switched on":                      {old: label, change: managed, host: true},
+		"switched on without one":          {old: label, change: managed, want: "has no managed issuer"},
+		"the garden has lost it":           {old: managed, change: all(managed, machine("large"))},
+		"switched off":                     {old: managed, change: func(s *gardencorev1beta1.Shoot) { s.Annotations = nil }, host: true, want: "cannot be switched off"},
+		"an issuer of its own is added":    {old: managed, change: all(managed, own), host: true, want: "serviceAccountConfig.issuer"},
+		"only an issuer of its own, again": {old: own, change: all(own, machine("large"))},
+	} {
+		var old *gardencorev1beta1.Shoot
+		if test.old != nil {
+			old = parse[gardencorev1beta1.Shoot](t, shootYAML)
+			test.old(old)
+		}
+		shoot := parse[gardencorev1beta1.Shoot](t, shootYAML)
+		test.change(shoot)
+		objects := world(t)
+		if test.host {
+			objects = append(objects, host)
+		}
+		err := admission.Validate(t.Context(), Plugin.Rules, request(shoot, old, ""), admissiontest.NewGarden(objects, now))
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}

@@ -1,6 +1,7 @@
 package kubeapiserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,9 @@ import (
 
 // audience is accepted in all ServiceAccount tokens, in addition to the audiences of the Shoot.
 const audience = "gardener"
+
+// pathKeys is the path of the public keys below a managed issuer.
+const pathKeys = "/jwks"
 
 // withoutWorkers are the APIs that are disabled in a cluster without nodes unless the Shoot enables them. Gardener also
 // disables autoscaling/v2, but the resource-manager of this project watches HorizontalPodAutoscalers.
@@ -103,30 +107,29 @@ func storage(values Values) []string {
 	}
 }
 
-// Issuer returns the issuer of ServiceAccount tokens, and the other accepted issuers.
-func Issuer(config corev1beta1.KubeAPIServerConfig, hostname string) (issuer string, accepted []string) {
+// Issuer returns the issuer of ServiceAccount tokens, and the other accepted issuers. managed is the managed issuer, empty for none. hostname is
+// the host of the default issuer.
+func Issuer(config corev1beta1.KubeAPIServerConfig, hostname, managed string) (issuer string, accepted []string) {
 	own := "https://" + hostname
-	issuer = own
-	if given := config.ServiceAccountConfig; given != nil {
-		if text := ptr.Deref(given.Issuer, ""); text != "" {
-			issuer = text
-		}
-		accepted = append(accepted, given.AcceptedIssuers...)
-	}
-	// Tokens issued before the Shoot configured an issuer stay valid.
-	for _, each := range append(accepted, own) {
-		if each != issuer && !slices.Contains(accepted, each) {
+	given := ptr.Deref(config.ServiceAccountConfig, corev1beta1.ServiceAccountConfig{})
+	issuer = cmp.Or(managed, ptr.Deref(given.Issuer, ""), own)
+	// Tokens issued before the Shoot had this issuer stay valid.
+	for _, each := range append(slices.Clone(given.AcceptedIssuers), ptr.Deref(given.Issuer, ""), own) {
+		if each != "" && each != issuer && !slices.Contains(accepted, each) {
 			accepted = append(accepted, each)
 		}
 	}
-	return issuer, slices.DeleteFunc(accepted, func(each string) bool { return each == issuer })
+	return issuer, accepted
 }
 
 func serviceAccounts(values Values) []string {
-	issuer, accepted := Issuer(values.Config, values.ExternalHostname)
+	issuer, accepted := Issuer(values.Config, values.ExternalHostname, values.ManagedIssuer)
 	all := []string{"--service-account-issuer=" + issuer}
 	for _, each := range accepted {
 		all = append(all, "--service-account-issuer="+each)
+	}
+	if values.ManagedIssuer != "" { // others cannot read the keys from the API server itself
+		all = append(all, "--service-account-jwks-uri="+issuer+pathKeys)
 	}
 	all = append(all,
 		"--service-account-signing-key-file="+pathServiceAccountKey+"/"+secrets.KeyRSA,

@@ -79,6 +79,8 @@ type Values struct {
 	VerticalPodAutoscaler bool
 	// ExternalHostname is the host name in URLs that the server returns to clients, such as the issuer of tokens.
 	ExternalHostname string
+	// ManagedIssuer is the issuer of tokens that the garden publishes; empty if the server is its own issuer.
+	ManagedIssuer string
 	// Exposed is set if clients outside of the cluster reach the server through shared gateways.
 	Exposed bool
 	// AdvertiseAddress is the address in the endpoints of the Service kubernetes of the cluster, or empty for those of the Pods.

@@ -141,11 +141,14 @@ func TestRefused(t *testing.T) {
 // TestIssuers checks that tokens that were issued before the Shoot had its own issuer remain valid.
 func TestIssuers(t *testing.T) {
 	config := corev1beta1.KubeAPIServerConfig{ServiceAccountConfig: &corev1beta1.ServiceAccountConfig{Issuer: ptr.To("https://a"), AcceptedIssuers: []string{"https://b"}}}
-	issuer, accepted := Issuer(config, "own")
+	issuer, accepted := Issuer(config, "own", "")
 	if issuer != "https://a" || !slices.Equal(accepted, []string{"https://b", "https://own"}) {
 		t.Errorf("got %s and %v", issuer, accepted)
 	}
-	if issuer, accepted := Issuer(corev1beta1.KubeAPIServerConfig{}, "own"); issuer != "https://own" || len(accepted) > 0 {
+	if issuer, accepted := Issuer(config, "own", "https://managed"); issuer != "https://managed" || !slices.Equal(accepted, []string{"https://b", "https://a", "https://own"}) {
+		t.Errorf("with a managed issuer: got %s and %v", issuer, accepted)
+	}
+	if issuer, accepted := Issuer(corev1beta1.KubeAPIServerConfig{}, "own", ""); issuer != "https://own" || len(accepted) > 0 {
 		t.Errorf("got %s and %v", issuer, accepted)
 	}
 }
