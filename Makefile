@@ -23,9 +23,9 @@ help: ## List the targets.
 ##@ Build and run
 
 .PHONY: build
-build: ## Build all programs: bin/resource-manager, bin/apiserver, bin/controller-manager, bin/scheduler, bin/admission-controller, bin/operator, bin/gardenlet, bin/etcd-operator, bin/etcd-member, bin/node-agent, bin/tunnel, bin/gateway, bin/kubectl-mr.
+build: ## Build all programs: bin/resource-manager, bin/apiserver, bin/controller-manager, bin/scheduler, bin/admission-controller, bin/operator, bin/gardenlet, bin/etcd-operator, bin/etcd-member, bin/node-agent, bin/tunnel, bin/gateway, bin/discovery-server, bin/kubectl-mr.
 	$(GO) build -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/controller-manager ./cmd/scheduler ./cmd/admission-controller ./cmd/operator ./cmd/gardenlet \
-		./cmd/etcd-operator ./cmd/etcd-member ./cmd/node-agent ./cmd/tunnel ./cmd/gateway ./cmd/kubectl-mr
+		./cmd/etcd-operator ./cmd/etcd-member ./cmd/node-agent ./cmd/tunnel ./cmd/gateway ./cmd/discovery-server ./cmd/kubectl-mr
 	@ln -sf kubectl-mr bin/kubectl_complete-mr
 
 .PHONY: controlplane

@@ -156,7 +156,7 @@ func TestMetricsAreFound(t *testing.T) {
 		}
 	}
 	for _, one := range metrics {
-		known := slices.ContainsFunc([]string{"resource_manager_", "node_agent_", "flow_", "tunnel_", "gateway_"}, func(prefix string) bool { return strings.HasPrefix(one.Name, prefix) })
+		known := slices.ContainsFunc([]string{"resource_manager_", "node_agent_", "flow_", "tunnel_", "gateway_", "discovery_server_"}, func(prefix string) bool { return strings.HasPrefix(one.Name, prefix) })
 		if !known || one.Help == "" || one.Kind == "" {
 			t.Errorf("%+v is incomplete", one)
 		}

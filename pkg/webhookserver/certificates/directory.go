@@ -26,10 +26,11 @@ const (
 // limited per user of a node (fs.inotify.max_user_instances) and might be exhausted.
 const rereadInterval = 5 * time.Second
 
-// Directory serves the certificate in the files tls.crt and tls.key of a directory, and reloads them when they change. It
+// Directory serves the certificate in two files, usually tls.crt and tls.key of a directory, and reloads them when they change. It
 // must be started, for example by a manager. It is safe for concurrent use.
 type Directory struct {
-	path   string
+	certificatePath, keyPath string
+
 	clock  clock.WithTicker
 	log    logr.Logger
 	served func(*tls.Certificate)
@@ -46,7 +47,12 @@ type content struct {
 // FromDirectory reads the certificate of a directory. It calls served with this certificate and with each later one. The
 // error names the file that is missing or invalid.
 func FromDirectory(path string, served func(*tls.Certificate), log logr.Logger, clk clock.WithTicker) (*Directory, error) {
-	d := &Directory{path: path, clock: clk, log: log.WithValues("directory", path), served: served}
+	return FromFiles(filepath.Join(path, certificateFile), filepath.Join(path, keyFile), served, log, clk)
+}
+
+// FromFiles reads the certificate and its key from two files, like FromDirectory.
+func FromFiles(certificatePath, keyPath string, served func(*tls.Certificate), log logr.Logger, clk clock.WithTicker) (*Directory, error) {
+	d := &Directory{certificatePath: certificatePath, keyPath: keyPath, clock: clk, log: log.WithValues("directory", filepath.Dir(certificatePath)), served: served}
 	if err := d.read(); err != nil {
 		return nil, err
 	}
@@ -86,11 +92,11 @@ func (d *Directory) Start(ctx context.Context) error {
 
 // read loads the files if they changed.
 func (d *Directory) read() error {
-	certificatePEM, err := os.ReadFile(filepath.Join(d.path, certificateFile))
+	certificatePEM, err := os.ReadFile(d.certificatePath)
 	if err != nil {
 		return err
 	}
-	keyPEM, err := os.ReadFile(filepath.Join(d.path, keyFile))
+	keyPEM, err := os.ReadFile(d.keyPath)
 	if err != nil {
 		return err
 	}
@@ -99,7 +105,7 @@ func (d *Directory) read() error {
 	}
 	certificate, err := tls.X509KeyPair(certificatePEM, keyPEM)
 	if err != nil {
-		return fmt.Errorf("%s and %s in %s: %w", certificateFile, keyFile, d.path, err)
+		return fmt.Errorf("%s and %s in %s: %w", filepath.Base(d.certificatePath), filepath.Base(d.keyPath), filepath.Dir(d.certificatePath), err)
 	}
 	d.current.Store(&content{certificatePEM, keyPEM, &certificate})
 	d.served(&certificate)
