@@ -23,7 +23,7 @@ const (
 	kindNone             = "none"
 )
 
-// handler serves the documents. synced reports whether all Secrets have been read; until then, nobody knows which Shoots have documents.
+// handler serves the documents. synced reports whether all Secrets have been read; until then, it is not known which Shoots have documents.
 type handler struct {
 	shoots     *store
 	identities *files
@@ -78,7 +78,7 @@ func answer(w http.ResponseWriter, documents issuer.Documents, found bool, text 
 	return http.StatusOK
 }
 
-// refuse writes a status without a document, which nobody may keep: the document may exist soon.
+// refuse writes a status without a document, which clients must not keep: the document may exist soon.
 func refuse(w http.ResponseWriter, status int) int {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, http.StatusText(status), status)

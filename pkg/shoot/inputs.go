@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
@@ -243,4 +244,12 @@ func (in Inputs) emitted(name string) bool { return slices.Contains(in.Emitted, 
 func (in Inputs) hasToken(secret string) bool {
 	renewal, found := in.Tokens[secret]
 	return found && in.Now.Before(renewal.Add(tokenGrace))
+}
+
+// lacksIssuer returns why the Shoot cannot have the managed issuer that it requests, empty if it can or does not request it.
+func (in Inputs) lacksIssuer() string {
+	if !issuer.IsManaged(in.Shoot.Annotations) || in.IssuerHost != "" {
+		return ""
+	}
+	return "metadata.annotations[" + constants.AnnotationAuthenticationIssuer + "]: " + in.IssuerProblem
 }

@@ -26,14 +26,6 @@ func (in Inputs) managedIssuer() string {
 	return issuer.URL(in.IssuerHost, in.Project, in.Owner.UID)
 }
 
-// lacksIssuer returns why the Shoot cannot have the managed issuer that it requests, empty if it can or does not request it.
-func (in Inputs) lacksIssuer() string {
-	if !issuer.IsManaged(in.Shoot.Annotations) || in.IssuerHost != "" {
-		return ""
-	}
-	return "metadata.annotations[" + constants.AnnotationAuthenticationIssuer + "]: " + in.IssuerProblem
-}
-
 // issuerSecret returns the metadata of the Secret of the garden with the documents of the managed issuer. It has no owner, because owners are in
 // the same namespace.
 func (in Inputs) issuerSecret() *corev1.Secret {

@@ -228,7 +228,7 @@ func TestPublishIssuer(t *testing.T) {
 	}
 }
 
-// TestObserveIssuer checks that the host is read from the Secret with its role, and that this Secret is no default domain.
+// TestObserveIssuer checks that the host is read from the Secret with its role, and that this Secret is not taken for a default domain.
 func TestObserveIssuer(t *testing.T) {
 	with := func(name, role string, annotations map[string]string, data map[string][]byte) corev1.Secret {
 		return corev1.Secret{ObjectMeta: metav1.ObjectMeta{
