@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
 // ValidateShootStatusUpdate checks the status of a Shoot that replaces another.
@@ -47,8 +48,8 @@ func validateAdvertisedAddresses(addresses []v1beta1.ShootAdvertisedAddress, pat
 		errs = append(errs, required(address.Name, at.Child("name"))...)
 		parsed, err := url.Parse(address.URL)
 		if err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" ||
-			parsed.Path != "" {
-			errs = append(errs, field.Invalid(at.Child("url"), address.URL, "must be a https URL with a host alone, and a port if need be"))
+			parsed.Path != "" && address.Name != constants.AdvertisedAddressServiceAccountIssuer {
+			errs = append(errs, field.Invalid(at.Child("url"), address.URL, "must be a https URL with a host alone, and a port if need be; that of an issuer may have a path"))
 		}
 	}
 	return errs
