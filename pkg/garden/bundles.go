@@ -7,6 +7,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/discoveryserver"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
@@ -136,6 +137,9 @@ func (in Inputs) accessSecrets() ([]client.Object, error) {
 	objects = append(objects, kubecontrollermanager.AccessSecret(in.Namespace), gardenerprograms.AccessSecret(in.Namespace, gardenerprograms.APIServer))
 	for _, program := range programs {
 		objects = append(objects, gardenerprograms.AccessSecret(in.Namespace, program))
+	}
+	if in.discovery() != nil {
+		objects = append(objects, discoveryserver.AccessSecret(in.Namespace))
 	}
 	return objects, err
 }

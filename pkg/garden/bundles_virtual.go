@@ -1,6 +1,7 @@
 package garden
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -66,14 +67,7 @@ func (in Inputs) workloadIdentityDocuments() (issuer.Documents, error) {
 
 // workloadIdentityIssuer returns the issuer of tokens of WorkloadIdentities: a path of the discovery server.
 func (in Inputs) workloadIdentityIssuer() string {
-	domain := in.outsideHost()
-	if domains := in.Garden.Spec.RuntimeCluster.Ingress.Domains; len(domains) > 0 {
-		domain = "discovery." + domains[0].Name
-	}
-	if server := in.virtual().Gardener.GardenerDiscoveryServer; server != nil && server.Domain != nil {
-		domain = server.Domain.Name
-	}
-	return "https://" + domain + "/garden/workload-identity/issuer"
+	return "https://" + cmp.Or(in.discoveryHost(), in.outsideHost()) + "/garden/workload-identity/issuer"
 }
 
 // runtimeProgram returns the function for the objects of a program in the runtime cluster.

@@ -76,17 +76,25 @@ func (in Inputs) exposureParts() []table.Part {
 		{Name: bundleIstioKinds, Absent: absent, Released: ofSeed, Objects: definitions(bundleIstioKinds), Unknown: unknown, Adjust: keepObjects, DeletedAfter: []string{bundleIstio}},
 		{
 			Name: bundleIstio, Absent: absent, Released: ofSeed, Removed: true, Objects: in.istioControlPlane, Unknown: unknown,
-			Needs: []table.Need{table.Applied(bundleSystem), table.Healthy(bundleIstioKinds)}, DeletedAfter: []string{bundleGateway, bundleExposure},
+			Needs: []table.Need{table.Applied(bundleSystem), table.Healthy(bundleIstioKinds)}, DeletedAfter: append([]string{bundleGateway}, in.forwardings()...),
 		},
 		{
 			Name: bundleGateway, Absent: absent, Removed: true, Objects: in.gateway, Unknown: unknown,
-			Needs: []table.Need{table.Healthy(bundleIstio)}, DeletedAfter: []string{bundleExposure},
+			Needs: []table.Need{table.Healthy(bundleIstio)}, DeletedAfter: in.forwardings(),
 		},
 		{
 			Name: bundleExposure, Absent: absent, Removed: true, Objects: in.forwarding, Unknown: unknown,
 			Needs: []table.Need{table.Applied(bundleServerService, bundleIstioKinds)}, DeletedAfter: append([]string{bundleServer}, in.recordNames()...),
 		},
 	}
+}
+
+// forwardings returns the bundles with objects through which the gateway forwards connections.
+func (in Inputs) forwardings() []string {
+	if in.discovery() == nil {
+		return []string{bundleExposure}
+	}
+	return []string{bundleExposure, bundleDiscoveryExposure}
 }
 
 func (in Inputs) istioControlPlane() ([]client.Object, error) {

@@ -53,7 +53,6 @@ func Inactive(garden *operatorv1alpha1.Garden) []string {
 		note(each.declared, "spec.virtualCluster.gardener."+each.field+".featureGates: the program has none")
 	}
 	note(gardener.GardenerDashboard != nil, "spec.virtualCluster.gardener.gardenerDashboard")
-	note(gardener.GardenerDiscoveryServer != nil, "spec.virtualCluster.gardener.gardenerDiscoveryServer")
 	slices.Sort(inactive[1:])
 	return inactive
 }

@@ -83,8 +83,10 @@ func rowsOfGardener() []fieldRow {
 		{path: at + "gardenerDiscoveryServer.domain", bundle: bundleAPI, text: "--workload-identity-token-issuer=https://keys.example.org/garden/", set: func(s spec) {
 			s.VirtualCluster.Gardener.GardenerDiscoveryServer = &operatorv1alpha1.GardenerDiscoveryServerConfig{Domain: &operatorv1alpha1.DNSDomain{Name: "keys.example.org"}}
 		}},
-		{path: at + "gardenerDiscoveryServer", inactive: "gardenerDiscoveryServer", set: func(s spec) {
-			s.VirtualCluster.Gardener.GardenerDiscoveryServer = &operatorv1alpha1.GardenerDiscoveryServerConfig{}
+		{path: at + "gardenerDiscoveryServer.tlsSecretName", bundle: bundleDiscovery, text: `"secretName":"certificate-of-users"`, set: func(s spec) {
+			s.VirtualCluster.Gardener.GardenerDiscoveryServer = &operatorv1alpha1.GardenerDiscoveryServerConfig{
+				TLSSecretName: ptr.To("certificate-of-users"), Domain: &operatorv1alpha1.DNSDomain{Name: "keys.example.org"},
+			}
 		}},
 		{path: at + "gardenerResourceManager", bundle: bundleVirtualManager, text: "monitoring", set: func(s spec) {
 			pointer(&s.VirtualCluster.Gardener.GardenerResourceManager).AdditionalTargetNamespaces = []string{"monitoring"}

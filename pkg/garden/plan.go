@@ -67,7 +67,7 @@ var (
 
 // contents returns the table of contents of a Garden: all its parts in the order in which they start.
 func (in Inputs) contents() table.Table {
-	parts := slices.Concat(in.runtime(), in.exposureParts(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts())
+	parts := slices.Concat(in.runtime(), in.exposureParts(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.discoveryParts(), in.recordParts())
 	for i := range parts {
 		parts[i].Unknown = table.Join(parts[i].Unknown, in.notHandedOver(parts[i].Name))
 	}
@@ -199,6 +199,9 @@ func (in Inputs) programs() []table.Part {
 // runtimeClients are the bundles of the programs that need the API of the garden, and runtimePrograms also that of the API itself.
 func (in Inputs) runtimeClients() []string {
 	var names []string
+	if in.discovery() != nil {
+		names = append(names, bundleDiscovery)
+	}
 	for _, program := range programs {
 		names = append(names, runtimeOf(program))
 	}
@@ -210,6 +213,9 @@ func (in Inputs) runtimePrograms() []string { return append(in.runtimeClients(),
 // virtualPrograms are the bundles of the programs in the virtual garden, and virtualNames are all bundles there.
 func (in Inputs) virtualPrograms() []string {
 	names := []string{bundleAPIInVirtual, bundleAPIRights}
+	if in.discovery() != nil {
+		names = append(names, bundleDiscoveryInVirtual)
+	}
 	for _, program := range programs {
 		names = append(names, virtualOf(program))
 	}

@@ -20,6 +20,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/operatorconfig/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/discoveryserver"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
@@ -74,7 +75,7 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 	vector := images.Vector{}
 	for _, name := range []string{
 		"resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater", "kube-apiserver",
-		"kube-controller-manager", "apiserver", "controller-manager", "scheduler", "admission-controller", "istio-istiod", "istio-proxy",
+		"kube-controller-manager", "apiserver", "controller-manager", "scheduler", "admission-controller", "discovery-server", "istio-istiod", "istio-proxy",
 	} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
@@ -85,7 +86,7 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 	}
 	for _, account := range []string{
 		resourcemanager.Account, kubecontrollermanager.Name, gardenerprograms.APIServer.Name(), gardenerprograms.AdmissionController.Name(),
-		gardenerprograms.ControllerManager.Name(), gardenerprograms.Scheduler.Name(),
+		gardenerprograms.ControllerManager.Name(), gardenerprograms.Scheduler.Name(), discoveryserver.Name,
 	} {
 		in.Tokens[constants.PrefixShootAccess+account] = now.Add(time.Hour)
 	}

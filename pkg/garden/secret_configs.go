@@ -5,6 +5,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/discoveryserver"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
@@ -74,6 +75,9 @@ func (in Inputs) secretConfigs() []secrets.Config {
 		Namespace: in.Namespace, NamePrefix: prefix, DNSNames: in.hosts(), ServiceNetworks: in.virtual().Networking.Services,
 	})...)
 	configs = append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace, NamePrefix: prefix})...)
+	if server := in.discovery(); server != nil && ptr.Deref(server.TLSSecretName, "") == "" {
+		configs = append(configs, discoveryserver.Secrets(in.Namespace, in.discoveryHost(), constants.SecretNameCAGardener)...)
+	}
 	return append(configs, gardenerprograms.Secrets(in.Namespace, constants.SecretNameCAGardener)...)
 }
 

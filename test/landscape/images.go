@@ -70,6 +70,7 @@ var recipes = map[string]recipe{
 	"provider-local":          {program: "landscape/provider-local", user: nobody, own: true},
 	"tunnel":                  {program: "landscape/tunnel", user: nobody, own: true},
 	"gateway":                 {program: "landscape/gateway", user: nobody, own: true},
+	"discovery-server":        {program: "landscape/discovery-server", user: nobody, own: true},
 	"gardener-node-agent":     {program: "landscape/gardener-node-agent", own: true},
 	"coredns":                 {program: "landscape/coredns", user: nobody},
 	"etcd":                    {program: "etcd"},

@@ -14,14 +14,12 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	issuers "github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // audience is accepted in all ServiceAccount tokens, in addition to the audiences of the Shoot.
 const audience = "gardener"
-
-// pathKeys is the path of the public keys below a managed issuer.
-const pathKeys = "/jwks"
 
 // withoutWorkers are the APIs that are disabled in a cluster without nodes unless the Shoot enables them. Gardener also
 // disables autoscaling/v2, but the resource-manager of this project watches HorizontalPodAutoscalers.
@@ -129,7 +127,7 @@ func serviceAccounts(values Values) []string {
 		all = append(all, "--service-account-issuer="+each)
 	}
 	if values.ManagedIssuer != "" { // others cannot read the keys from the API server itself
-		all = append(all, "--service-account-jwks-uri="+issuer+pathKeys)
+		all = append(all, "--service-account-jwks-uri="+issuer+issuers.PathKeys)
 	}
 	all = append(all,
 		"--service-account-signing-key-file="+pathServiceAccountKey+"/"+secrets.KeyRSA,

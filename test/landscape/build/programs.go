@@ -127,6 +127,7 @@ func Own() []Program {
 		{Name: "etcd-member", Module: project, Package: "./cmd/etcd-member"},
 		{Name: "tunnel", Module: project, Package: "./cmd/tunnel"},
 		{Name: "gateway", Module: project, Package: "./cmd/gateway"},
+		{Name: "discovery-server", Module: project, Package: "./cmd/discovery-server"},
 		{Name: "gardener-node-agent", Module: project, Package: "./cmd/node-agent"},
 	}
 }
