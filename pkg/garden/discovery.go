@@ -19,7 +19,7 @@ const (
 	bundleDiscoveryExposure = discoveryserver.Name + "-sni"
 )
 
-// discovery returns spec.virtualCluster.gardener.gardenerDiscoveryServer, nil if there shall be no discovery server.
+// discovery returns spec.virtualCluster.gardener.gardenerDiscoveryServer, nil if it is not set.
 func (in Inputs) discovery() *operatorv1alpha1.GardenerDiscoveryServerConfig {
 	return in.virtual().Gardener.GardenerDiscoveryServer
 }

@@ -23,6 +23,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -122,12 +123,15 @@ func (w *world) discoveryServer() (get func(url string) ([]byte, int)) {
 	w.create(w.garden, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}}}})
 	w.create(w.garden, &rbacv1.RoleBinding{
 		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: name.Namespace, Name: user}},
 	})
+	account, request := &corev1.ServiceAccount{ObjectMeta: name}, &authenticationv1.TokenRequest{}
+	w.create(w.garden, account)
+	kit.Must(w, w.garden.SubResource("token").Create(w.Context(), account, request))
 	config, err := clientcmd.Load(w.gardens.Kubeconfig())
 	kit.Must(w, err)
-	for _, info := range config.AuthInfos {
-		info.Impersonate = user
+	for key := range config.AuthInfos {
+		config.AuthInfos[key] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
 	}
 	directory := w.TempDir()
 	files := map[string]string{}
