@@ -35,7 +35,10 @@ func newFiles(configuration, keys string, log logr.Logger, clk clock.WithTicker)
 		return nil, errors.New("--workload-identity-openid-configuration-file and --workload-identity-jwks-file must be set together")
 	}
 	f := &files{configuration: configuration, keys: keys, log: log, clock: clk}
-	return f, f.read()
+	if err := f.read(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // NeedLeaderElection returns false, because every replica serves.

@@ -29,7 +29,7 @@ const Image = "discovery-server"
 const Name = "gardener-discovery-server"
 
 // HostSecret is the name of the Secret of the virtual garden with the host of managed issuers.
-const HostSecret = "shoot-service-account-issuer" //nolint:gosec // a name
+const HostSecret = "shoot-service-account-issuer"
 
 // Port is the port of the Service.
 const Port = 443

@@ -299,24 +299,6 @@ func (r *reconciler) world(ctx context.Context, namespace string) (World, error)
 	return world, err
 }
 
-// issuers reads the Shoots with the managed issuer, and the Projects.
-func (r *reconciler) issuers(ctx context.Context, world *World) error {
-	var shoots corev1beta1.ShootList
-	var projects corev1beta1.ProjectList
-	for _, list := range []client.ObjectList{&shoots, &projects} {
-		if err := r.garden.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("read the Shoots and Projects with managed issuers: %w", err)
-		}
-	}
-	for i := range shoots.Items {
-		if issuer.IsManaged(shoots.Items[i].Annotations) {
-			world.Managed = append(world.Managed, shoots.Items[i])
-		}
-	}
-	world.Projects = projects.Items
-	return nil
-}
-
 // bindings reads all bindings to credentials.
 func (r *reconciler) bindings(ctx context.Context) ([]Bound, error) {
 	var ofSecrets corev1beta1.SecretBindingList

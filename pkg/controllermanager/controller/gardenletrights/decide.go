@@ -15,7 +15,6 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 const (
@@ -233,22 +232,6 @@ func ofSeed(g Grants, namespace string, seed *corev1beta1.Seed) {
 		}
 		for _, named := range spec.Resources {
 			g.refer(named.ResourceRef.APIVersion, named.ResourceRef.Kind, named.ResourceRef.Name)
-		}
-	}
-}
-
-// ofIssuers adds the documents of managed issuers. Their names have the Project and the UID of the Shoot, so that no gardenlet can publish keys for
-// a Shoot of another Seed.
-func ofIssuers(all seeds, world World) {
-	for i := range world.Managed {
-		shoot := &world.Managed[i]
-		for j := range world.Projects {
-			if ptr.Deref(world.Projects[j].Spec.Namespace, "") != shoot.Namespace || shoot.UID == "" {
-				continue
-			}
-			for _, seed := range seedsOf(shoot.Spec.SeedName, shoot.Status.SeedName) {
-				all.of(seed).add(publishIssuer, issuer.SecretName(world.Projects[j].Name, shoot.UID))
-			}
 		}
 	}
 }
