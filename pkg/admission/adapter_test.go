@@ -3,7 +3,9 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -34,6 +36,10 @@ func TestAdapter(t *testing.T) {
 		"facts that are unknown are 503": {
 			admission.Rule{Operations: admission.OnCreate, Validate: refuse(admission.Unavailable("later"))}, "shoots", "", apiadmission.Create,
 			apierrors.IsServiceUnavailable,
+		},
+		"facts that are unknown are 503, also with the field that needs them": {
+			admission.Rule{Operations: admission.OnCreate, Validate: refuse(fmt.Errorf("spec.x: %w", admission.Unavailable("later")))}, "shoots", "",
+			apiadmission.Create, isUnavailableFor("Test", "spec.x: later"),
 		},
 		"an object that is missing is 403": {
 			admission.Rule{Operations: admission.OnCreate, Validate: refuse(apierrors.NewNotFound(shoots, "x"))}, "shoots", "", apiadmission.Create,
@@ -69,6 +75,16 @@ func TestAdapter(t *testing.T) {
 		if test.want != nil && strings.Contains(name, "403") && !strings.Contains(got.Error(), "admission plugin Test") {
 			t.Errorf("%s: the error %v does not name the plugin", name, got)
 		}
+	}
+}
+
+// isUnavailableFor returns a function that checks for a 503 with the name of a plugin and a time for the next attempt. It checks the error
+// itself, not what it wraps, because that is what the API server's library writes.
+func isUnavailableFor(plugin, text string) func(error) bool {
+	return func(err error) bool {
+		failure, is := err.(*apierrors.StatusError) //nolint:errorlint // see above
+		return is && failure.ErrStatus.Code == http.StatusServiceUnavailable && failure.ErrStatus.Details.RetryAfterSeconds > 0 &&
+			failure.ErrStatus.Message == "admission plugin "+plugin+": "+text
 	}
 }
 

@@ -44,13 +44,20 @@ func IsStatus(err error) bool {
 	return errors.As(err, &status)
 }
 
-// refusal returns the error that a client gets: API errors as they are, any other error as 403.
+// refusal returns the error that a client gets: API errors with their code, also if they are wrapped, and any other error as 403. It
+// names the plugin where the error itself does not say what to change.
 func (r *Request) refusal(plugin string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if IsStatus(err) && !apierrors.IsNotFound(err) {
-		return err
+	failure := apierrors.APIStatus(nil)
+	if !errors.As(err, &failure) || apierrors.IsNotFound(err) {
+		return apierrors.NewForbidden(r.Resource, r.Name, fmt.Errorf("admission plugin %s: %w", plugin, err))
 	}
-	return apierrors.NewForbidden(r.Resource, r.Name, fmt.Errorf("admission plugin %s: %w", plugin, err))
+	status := failure.Status()
+	status.Message = err.Error()
+	if apierrors.IsServiceUnavailable(err) {
+		status.Message = fmt.Sprintf("admission plugin %s: %v", plugin, err)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
 }
