@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -26,7 +27,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// factsTimeout is the time that a request waits for facts that are not known yet.
+// factsTimeout is the time that a request waits for facts that are not known yet, counted from its arrival, because it may need several
+// kinds one after the other.
 const factsTimeout = 10 * time.Second
 
 // facts are the informers behind the facts of admission plugins.
@@ -214,6 +216,8 @@ func (i *informed[T]) By(ctx context.Context, index gardenadmission.Index[T], ke
 // LiveBy implements admission.Reader.
 func (i *informed[T]) LiveBy(ctx context.Context, index gardenadmission.Index[T], key string) ([]T, error) {
 	list := i.list.DeepCopyObject().(client.ObjectList)
+	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
 	if err := i.live.List(ctx, list); err != nil {
 		return nil, gardenadmission.Unavailable("list %s: %v", i.name, err)
 	}
@@ -240,7 +244,11 @@ func synced(ctx context.Context, informer toolscache.SharedIndexInformer, name s
 	if informer.HasSynced() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
+	arrival, known := request.ReceivedTimestampFrom(ctx)
+	if !known {
+		arrival = time.Now()
+	}
+	ctx, cancel := context.WithDeadline(ctx, arrival.Add(factsTimeout))
 	defer cancel()
 	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return gardenadmission.Unavailable("the API server does not know all objects of type %s yet; try again", name)

@@ -3,13 +3,17 @@ package apiserver
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	gardenadmission "github.com/trellis-k8s/trellis/pkg/admission"
 	"github.com/trellis-k8s/trellis/pkg/admission/openidconnectpreset"
@@ -51,4 +55,44 @@ func TestFactsThatAreNotKnownAre503(t *testing.T) {
 	if seconds, suggested := apierrors.SuggestsClientDelay(err); !suggested || seconds == 0 {
 		t.Errorf("the error %v does not tell clients when to try again", err)
 	}
+}
+
+// TestWaitsForFactsEnd checks how long a request waits: for the memory until a time after its arrival, and for a list of its own.
+func TestWaitsForFactsEnd(t *testing.T) {
+	t.Parallel()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	synctest.Test(t, func(t *testing.T) {
+		garden := &gardenadmission.Garden{}
+		(&facts{live: silent}).addReaders(garden)
+		arrived := func() context.Context {
+			return request.WithReceivedTimestamp(t.Context(), time.Now().Add(-8*time.Second))
+		}
+		for name, read := range map[string]struct {
+			wait time.Duration
+			from func() error
+		}{
+			"memory": {factsTimeout - 8*time.Second, func() error {
+				_, err := garden.Seeds.Get(arrived(), "", "one")
+				return err
+			}},
+			"list": {factsTimeout, func() error {
+				_, err := garden.Shoots.LiveBy(arrived(), gardenadmission.ShootsBySeed, "one")
+				return err
+			}},
+		} {
+			began := time.Now()
+			if err := read.from(); !apierrors.IsServiceUnavailable(err) || time.Since(began) != read.wait {
+				t.Errorf("%s: the error %v after %s, want 503 after %s", name, err, time.Since(began), read.wait)
+			}
+		}
+	})
 }
