@@ -205,15 +205,15 @@ func decodeAll(t *testing.T, texts []json.RawMessage) []runtime.Object {
 }
 
 // decode returns an object with its defaults.
-func decode(t *testing.T, text []byte) runtime.Object {
-	t.Helper()
+func decode(tb testing.TB, text []byte) runtime.Object {
+	tb.Helper()
 	meta := &metav1.TypeMeta{}
-	unmarshal(t, text, meta)
+	unmarshal(tb, text, meta)
 	object, err := scheme.New(meta.GroupVersionKind())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	unmarshal(t, text, object)
+	unmarshal(tb, text, object)
 	scheme.Default(object)
 	return object
 }
@@ -246,37 +246,37 @@ func lookUp(value any, path string) any {
 	return absent
 }
 
-func toMap(t *testing.T, object runtime.Object) map[string]any {
-	t.Helper()
+func toMap(tb testing.TB, object runtime.Object) map[string]any {
+	tb.Helper()
 	if object == nil {
 		return nil
 	}
 	fields := map[string]any{}
-	unmarshal(t, encode(t, object), &fields)
+	unmarshal(tb, encode(tb, object), &fields)
 	return fields
 }
 
-func encode(t *testing.T, object any) []byte {
-	t.Helper()
+func encode(tb testing.TB, object any) []byte {
+	tb.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
 
-func unmarshal(t *testing.T, text []byte, into any) {
-	t.Helper()
+func unmarshal(tb testing.TB, text []byte, into any) {
+	tb.Helper()
 	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func load(t *testing.T, name string, into any) {
-	t.Helper()
+func load(tb testing.TB, name string, into any) {
+	tb.Helper()
 	text, err := files.ReadFile("testdata/" + name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	unmarshal(t, text, into)
+	unmarshal(tb, text, into)
 }
