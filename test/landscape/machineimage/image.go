@@ -35,13 +35,13 @@ const (
 	timestamp = "1700000000"
 )
 
-// tools are the packages of images with a program that changes nftables. packages are those of machines. Without
+// tools are the packages of images with a program that changes nftables, or that a shell starts. packages are those of machines. Without
 // /etc/protocols of netbase, nft lists protocols as numbers. kube-proxy then does not recognize its own elements of maps,
 // and deletes all of them when the zone of its Node changes.
 //
 // tests are those of the images that Kubernetes' conformance tests use.
 var (
-	tools    = []string{"--variant=extract", "--include=nftables,netbase", "--dpkgopt=path-exclude=/usr/share/*"}
+	tools    = []string{"--variant=extract", "--include=nftables,netbase,dash", "--dpkgopt=path-exclude=/usr/share/*"}
 	packages = []string{
 		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
 		"--include=systemd,systemd-sysv,dbus,udev,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
