@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// compromised is a Seed whose gardenlet acts for somebody else. It has no Shoots.
+	// compromised is a Seed whose gardenlet acts for someone else. It has no Shoots.
 	compromised = "compromised"
 	// neighbor is a Seed without a gardenlet, so that nothing acts on its backups.
 	neighbor = "neighbor"
@@ -98,7 +98,7 @@ type attack struct {
 	try  func() error
 }
 
-// attacks returns what somebody with the credentials of another gardenlet tries first.
+// attacks returns what someone with the credentials of another gardenlet tries first.
 func (v *victims) attacks(ctx context.Context, evil client.Client) []attack {
 	key := client.ObjectKeyFromObject(v.shoot)
 	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
