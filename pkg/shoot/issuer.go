@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -74,7 +75,7 @@ func (r *reconciler) publishTo(ctx context.Context, in Inputs) error {
 		if apierrors.IsAlreadyExists(err) { // the watch shows it soon, and triggers the next pass
 			return nil
 		}
-	case err == nil && hasAll(shown.Labels, wanted.Labels) && equality.Semantic.DeepEqual(shown.Data, wanted.Data):
+	case err == nil && labels.SelectorFromSet(wanted.Labels).Matches(labels.Set(shown.Labels)) && equality.Semantic.DeepEqual(shown.Data, wanted.Data):
 		return nil
 	case err == nil:
 		changed := shown.DeepCopy()
@@ -91,16 +92,6 @@ func (r *reconciler) publishTo(ctx context.Context, in Inputs) error {
 	return nil
 }
 
-// hasAll reports whether labels have all wanted ones.
-func hasAll(labels, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
 // withdrawIssuer deletes the documents of the managed issuer of a deleted Shoot.
 func (r *reconciler) withdrawIssuer(ctx context.Context, in Inputs) error {
 	if !issuer.IsManaged(in.Shoot.Annotations) || in.Project == "" {
@@ -115,8 +106,8 @@ func (r *reconciler) withdrawIssuer(ctx context.Context, in Inputs) error {
 
 // shootOfDocuments maps the documents of a managed issuer to their Shoot, and other objects to none.
 func shootOfDocuments(object client.Object) []reconcile.Request {
-	labels := object.GetLabels()
-	name := types.NamespacedName{Namespace: labels[constants.LabelShootNamespace], Name: labels[constants.LabelShootName]}
+	found := object.GetLabels()
+	name := types.NamespacedName{Namespace: found[constants.LabelShootNamespace], Name: found[constants.LabelShootName]}
 	if object.GetNamespace() != constants.SystemShootIssuerNamespace || name.Namespace == "" || name.Name == "" {
 		return nil
 	}
