@@ -126,8 +126,11 @@ test-quick: ## Run all tests of the packages that start no control plane. make t
 		awk '{all[$$1]} / github.com\/trellis-k8s\/trellis\/test\/controlplane/ {slow[$$1]} END {for (p in all) if (!(p in slow) && p !~ /test\/controlplane$$/) print p}' | sort)
 
 .PHONY: test-again
-test-again: controlplane ## Run all tests of PACKAGES once more, one package at a time.
-	$(if $(RACE),CGO_ENABLED=1 )$(GO) run ./hack/testtimes $(GO) test -json -vet off $(RACE) -count 1 -p 1 -timeout 30m $(PACKAGES)
+test-again: controlplane ## Run the failed tests of bin/test-failed.txt once more, one package at a time.
+	@while read -r package tests <&3; do \
+		$(if $(RACE),CGO_ENABLED=1 )$(GO) run ./hack/testtimes --times bin/test-times-again.txt --failed bin/test-failed-again.txt \
+			$(GO) test -json -vet off $(RACE) -count 1 -timeout 30m -run "$${tests:-.}" $$package || exit 1; \
+	done 3<bin/test-failed.txt
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane (RACE=-race uses the race detector, also with make test).

@@ -1,5 +1,5 @@
 // Command testtimes runs `go test -json`, prints the results of packages and the output of failed tests, and writes the time of each package and of
-// the slowest tests to a file, and the packages that failed to another.
+// the slowest tests to a file, and the packages and tests that failed to another.
 //
 //	go run ./hack/testtimes --times bin/test-times.txt --failed bin/test-failed.txt go test -json ./...
 package main
@@ -19,7 +19,7 @@ const printed = 30
 
 func main() {
 	times := flag.String("times", "bin/test-times.txt", "file of the times of packages and tests")
-	failed := flag.String("failed", "bin/test-failed.txt", "file of the packages that failed, one a line")
+	failed := flag.String("failed", "bin/test-failed.txt", "file of the packages that failed, one a line, with a pattern of the failed tests")
 	flag.Parse()
 	code, err := run(flag.Args(), *times, *failed)
 	if err != nil {

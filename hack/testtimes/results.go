@@ -39,6 +39,8 @@ type results struct {
 	output map[subject][]string
 	// failures has the messages of each failed test.
 	failures []string
+	// broken are the packages that ended before all their tests.
+	broken map[string]bool
 }
 
 // Limits of the messages that are repeated at the end.
@@ -53,7 +55,7 @@ var message = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 // read reads the events, and writes the results of packages and the output of failed tests. Lines that are not events are
 // written as they are.
 func (r *results) read(events io.Reader, out io.Writer) error {
-	r.output = map[subject][]string{}
+	r.output, r.broken = map[subject][]string{}, map[string]bool{}
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -108,6 +110,7 @@ func (r *results) end(ended result, out io.Writer) {
 	}
 	for s, lines := range r.output { // tests that have not ended: the package has panicked or timed out
 		if s.pkg == ended.pkg {
+			r.broken[s.pkg] = true
 			fmt.Fprint(out, strings.Join(lines, ""))
 			delete(r.output, s)
 		}
@@ -158,13 +161,25 @@ func (r *results) lines(isWanted func(result) bool) []string {
 	return lines
 }
 
-// failed returns a line for each package that failed.
+// failed returns a line for each package that failed: the package, and the pattern for -run that selects its failed tests. There is no pattern if
+// the package did not build, has panicked or timed out: all its tests are to be repeated.
 func (r *results) failed() []string {
+	tests := map[string][]string{}
+	for _, one := range r.ended {
+		if one.test != "" && one.action == "fail" && !strings.Contains(one.test, "/") {
+			tests[one.pkg] = append(tests[one.pkg], one.test)
+		}
+	}
 	var lines []string
 	for _, one := range r.ended {
-		if one.test == "" && one.action == "fail" {
-			lines = append(lines, one.pkg+"\n")
+		if one.test != "" || one.action != "fail" {
+			continue
 		}
+		line := one.pkg
+		if names := tests[one.pkg]; len(names) > 0 && !r.broken[one.pkg] {
+			line += " ^(" + strings.Join(names, "|") + ")$"
+		}
+		lines = append(lines, line+"\n")
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)

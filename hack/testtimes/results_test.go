@@ -27,6 +27,10 @@ const events = `{"Action":"start","Package":"a"}
 {"ImportPath":"d","Action":"build-fail"}
 {"Action":"output","Package":"d","Output":"FAIL\td [build failed]\n"}
 {"Action":"fail","Package":"d","Elapsed":0,"FailedBuild":"d"}
+{"Action":"fail","Package":"f","Test":"TestOne/part","Elapsed":0}
+{"Action":"fail","Package":"f","Test":"TestOne","Elapsed":0}
+{"Action":"fail","Package":"f","Test":"TestTwo","Elapsed":0}
+{"Action":"fail","Package":"f","Elapsed":0}
 {"Action":"output","Package":"e","Output":"?   \te\t[no test files]\n"}
 {"Action":"skip","Package":"e","Elapsed":0}
 go: a message
@@ -44,10 +48,10 @@ func TestResults(t *testing.T) {
 		t.Errorf("printed\n%s, want\n%s", &out, want)
 	}
 	for what, check := range map[string]struct{ got, want []string }{
-		"packages": {r.packageTimes(), []string{"    90.0 s  c\n", "     7.2 s  a\n", "     0.0 s  b cached\n", "     0.0 s  d\n"}},
-		"failures": {r.failures, []string{"c TestWrong (1.0 s)\n", "    wrong_test.go:7: this is wrong\n"}},
+		"packages": {r.packageTimes(), []string{"    90.0 s  c\n", "     7.2 s  a\n", "     0.0 s  b cached\n", "     0.0 s  d\n", "     0.0 s  f\n"}},
+		"failures": {r.failures, []string{"c TestWrong (1.0 s)\n", "    wrong_test.go:7: this is wrong\n", "f TestOne/part (0.0 s)\n", "f TestOne (0.0 s)\n", "f TestTwo (0.0 s)\n"}},
 		"tests":    {r.testTimes(), []string{"     7.0 s  a TestSlow\n"}},
-		"failed":   {r.failed(), []string{"c\n", "d\n"}},
+		"failed":   {r.failed(), []string{"c\n", "d\n", "f ^(TestOne|TestTwo)$\n"}},
 	} {
 		if !slices.Equal(check.got, check.want) {
 			t.Errorf("%s: got %q, want %q", what, check.got, check.want)

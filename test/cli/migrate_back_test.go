@@ -26,7 +26,7 @@ func TestMigrateBack(t *testing.T) {
 		mr.Status.Conditions = resourcesv1alpha1.SetCondition(mr.Status.Conditions, conditionType, said, time.Now())
 	}
 	mr.Status.ObservedGeneration = mr.Generation
-	kit.Must(t, w.client.Status().Update(t.Context(), mr))
+	kit.WriteStatus(t, w.client, mr)
 
 	w.run("migrate", "--back", "-n", namespace).says(t, 2, "!specify the ManagedResources to hand back")
 	w.run("migrate", "--back", "shop", "-n", namespace, "--from", "flux").says(t, 2, "!cannot be combined")

@@ -202,7 +202,7 @@ func recommend(t *testing.T, c client.Client) {
 		status := object.Object["status"]
 		kit.Must(t, c.Create(t.Context(), object))
 		object.Object["status"] = status
-		kit.Must(t, c.Status().Update(t.Context(), object))
+		kit.WriteStatus(t, c, object)
 	}
 }
 

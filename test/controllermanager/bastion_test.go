@@ -39,7 +39,7 @@ func (l *lives) deletesBastions() {
 	}
 	expired := l.bastion("expired", stays.Name, seedName)
 	expired.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(time.Now().Add(-2 * time.Hour)))
-	kit.Must(l, l.client.Status().Update(l.Context(), expired))
+	kit.WriteStatus(l, l.client, expired)
 	gone("it got no heartbeat", expired)
 
 	ofDeleted := l.bastion("deleted", deleted.Name, seedName)

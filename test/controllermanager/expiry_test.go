@@ -25,7 +25,7 @@ func (u *uses) keepsState() {
 		u.Helper()
 		kit.Must(u, u.client.Get(u.Context(), client.ObjectKeyFromObject(u.one), u.one))
 		u.one.Status.LastOperation = &corev1beta1.LastOperation{Type: kind, State: value, Description: "test", LastUpdateTime: metav1.Now()}
-		kit.Must(u, u.client.Status().Update(u.Context(), u.one))
+		kit.WriteStatus(u, u.client, u.one)
 	}
 	operates(corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateProcessing)
 	kit.EventuallyTrue(u, "the ShootState is kept during a migration", kept)

@@ -115,7 +115,7 @@ func (f *fixture) labelsShoot() {
 	shoot.Status.Conditions = []corev1beta1.Condition{{
 		Type: corev1beta1.ShootControlPlaneHealthy, Status: corev1beta1.ConditionFalse, Reason: "Test", Message: "it fails", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 	}}
-	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	kit.WriteStatus(f, f.client, shoot)
 	eventually("unhealthy")
 	kit.Change(f, f.client, shoot, func() { shoot.Labels[constants.LabelShootStatus] = "healthy" })
 	eventually("unhealthy")
@@ -228,7 +228,7 @@ func (f *fixture) reports(installation *corev1beta1.ControllerInstallation, heal
 			Type: kind, Status: status, Reason: "Test", Message: "it is a test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 		})
 	}
-	kit.Must(f, f.client.Status().Update(f.Context(), installation))
+	kit.WriteStatus(f, f.client, installation)
 }
 
 // followsChanges checks that an installation follows changes of its deployment, but not of the status of its Seed.
@@ -308,7 +308,7 @@ func (f *fixture) isRequired(name string, status corev1beta1.ConditionStatus) *c
 		Type: corev1beta1.ControllerInstallationRequired, Status: status, Reason: "Test", Message: "for the test",
 		LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 	}}
-	kit.Must(f, f.client.Status().Update(f.Context(), i))
+	kit.WriteStatus(f, f.client, i)
 	return i
 }
 

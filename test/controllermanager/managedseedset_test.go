@@ -122,7 +122,7 @@ func (u *uses) hosts(set *seedmanagementv1alpha1.ManagedSeedSet, name string) {
 		kit.Must(u, u.client.Get(u.Context(), client.ObjectKeyFromObject(shoot), shoot))
 		shoot.Status.ObservedGeneration = shoot.Generation
 		shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: state, Description: "test", LastUpdateTime: metav1.Now()}
-		kit.Must(u, u.client.Status().Update(u.Context(), shoot))
+		kit.WriteStatus(u, u.client, shoot)
 	}
 	operates(corev1beta1.LastOperationStateFailed)
 	failed := shoot.Generation
@@ -136,7 +136,7 @@ func (u *uses) hosts(set *seedmanagementv1alpha1.ManagedSeedSet, name string) {
 	seed.Name, seed.Spec.Backup = name, nil // without backups, no bucket must be ready
 	u.create(seed)
 	managed.Status.ObservedGeneration, managed.Status.Conditions = managed.Generation, conditions(seedmanagementv1alpha1.SeedRegistered)
-	kit.Must(u, u.client.Status().Update(u.Context(), managed))
+	kit.WriteStatus(u, u.client, managed)
 	u.waits(set, name, seedmanagementv1alpha1.SeedNotReadyReason)
 	kit.Must(u, u.client.Get(u.Context(), client.ObjectKeyFromObject(seed), seed))
 	change := client.StrategicMergeFrom(seed.DeepCopy())

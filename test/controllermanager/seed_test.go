@@ -187,9 +187,9 @@ func (g *gardenlets) sumUpBackups() {
 	eventually("True BackupBucketsAvailable")
 	g.exists(bucket)
 	bucket.Status.LastError = &corev1beta1.LastError{Description: "no access"}
-	kit.Must(g, g.client.Status().Update(g.Context(), bucket))
+	kit.WriteStatus(g, g.client, bucket)
 	eventually("False BackupBucketsError")
 	bucket.Status.LastError = nil
-	kit.Must(g, g.client.Status().Update(g.Context(), bucket))
+	kit.WriteStatus(g, g.client, bucket)
 	eventually("True BackupBucketsAvailable")
 }

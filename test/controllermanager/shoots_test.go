@@ -22,7 +22,7 @@ func (f *fixture) hibernatesShoot() {
 	now := time.Now().UTC().Truncate(time.Second)
 	before, missed := now.Add(-time.Hour), now.Add(-30*time.Minute)
 	shoot.Status.LastHibernationTriggerTime = ptr.To(metav1.NewTime(before))
-	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	kit.WriteStatus(f, f.client, shoot)
 	kit.Change(f, f.client, shoot, func() {
 		shoot.Spec.Hibernation = &corev1beta1.Hibernation{Schedules: []corev1beta1.HibernationSchedule{{
 			Start: ptr.To(fmt.Sprintf("%d %d * * *", missed.Minute(), missed.Hour())),
@@ -34,7 +34,7 @@ func (f *fixture) hibernatesShoot() {
 		Resources: shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources,
 		Provider:  corev1beta1.EncryptionProviderStatus{Type: corev1beta1.EncryptionProviderTypeAESCBC},
 	}}
-	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	kit.WriteStatus(f, f.client, shoot)
 	kit.EventuallyTrue(f, "the Shoot is hibernated, and this is recorded", func() bool {
 		return f.exists(shoot) && ptr.Deref(shoot.Spec.Hibernation.Enabled, false) && shoot.Status.LastHibernationTriggerTime.After(missed)
 	})
@@ -59,7 +59,7 @@ func (f *fixture) retriesShoot() {
 	shoot.Status.LastErrors = []corev1beta1.LastError{{
 		Description: "too many requests", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraRateLimitsExceeded},
 	}}
-	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	kit.WriteStatus(f, f.client, shoot)
 	kit.EventuallyTrue(f, "the operation is retried", func() bool { return f.exists(shoot) && shoot.Generation > failed })
 	f.quiet()
 	kit.Must(f, f.client.Get(f.Context(), client.ObjectKeyFromObject(shoot), shoot))
@@ -67,7 +67,7 @@ func (f *fixture) retriesShoot() {
 		f.Errorf("the generation was raised from %d to %d", failed, shoot.Generation)
 	}
 	shoot.Status = before
-	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	kit.WriteStatus(f, f.client, shoot)
 }
 
 // eventuallyTold waits for an Event about a Shoot.

@@ -85,7 +85,7 @@ func (c *certificates) given() {
 	kit.Must(c, c.client.Create(c.Context(), node))
 	c.Cleanup(func() { kit.Must(c, c.client.Delete(c.always(), node)) })
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: c.namespace}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
-	kit.Must(c, c.client.Status().Update(c.Context(), node))
+	kit.WriteStatus(c, c.client, node)
 	machine := &unstructured.Unstructured{}
 	machine.SetAPIVersion("machine.sapcloud.io/v1alpha1")
 	machine.SetKind("Machine")

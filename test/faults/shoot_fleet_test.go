@@ -139,7 +139,7 @@ func (s *shootLife) prepareGarden() {
 			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
 		})
 	}
-	kit.Must(s, s.garden.Status().Update(s.Context(), seed))
+	kit.WriteStatus(s, s.garden, seed)
 }
 
 // serveCluster serves the API server of the Shoot with the certificate that gardenlet generated for it. Requests

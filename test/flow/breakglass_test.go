@@ -106,7 +106,7 @@ func (b *broken) ready(replicas int32) {
 	deployment := &appsv1.Deployment{}
 	b.get(deployment, "resource-manager")
 	deployment.Status = appsv1.DeploymentStatus{Replicas: replicas, ReadyReplicas: replicas}
-	kit.Must(b, b.client.Status().Update(b.Context(), deployment))
+	kit.WriteStatus(b, b.client, deployment)
 }
 
 // spoil gives the resource-manager a bad configuration: no rights, and an image that does not exist.

@@ -49,7 +49,7 @@ func TestBundlesMoveBetweenFlows(t *testing.T) {
 	status := first.DeepCopy()
 	kit.Must(t, w.client.Update(t.Context(), first))
 	status.ResourceVersion = first.ResourceVersion
-	kit.Must(t, w.client.Status().Update(t.Context(), status))
+	kit.WriteStatus(t, w.client, status)
 	for _, way := range [][2]string{{"seed", "garden"}, {"garden", "seed"}} {
 		from, to := way[0], way[1]
 		if problem := emit(to, wanted[to]).Problems[key]; problem == "" {

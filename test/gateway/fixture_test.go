@@ -137,7 +137,7 @@ func (w *world) seed() {
 	service := &corev1.Service{}
 	kit.Must(w, w.client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: serviceName}, service))
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: balanced}}
-	kit.Must(w, w.client.Status().Update(w.Context(), service))
+	kit.WriteStatus(w, w.client, service)
 	for i, s := range w.shoots {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{"gardener.cloud/role": "shoot"}}})
 		w.serve(s, fmt.Sprintf("192.0.2.%d1", i+1), fmt.Sprintf("192.0.2.%d2", i+1))

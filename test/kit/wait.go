@@ -97,7 +97,7 @@ func Steady(rest time.Duration) func(number int) bool {
 // Change reads an object, changes it and updates it. It retries on conflicts.
 func Change(tb testing.TB, c client.Client, object client.Object, change func(), options ...client.UpdateOption) {
 	tb.Helper()
-	Must(tb, retry.RetryOnConflict(wait.Backoff{Steps: 100, Duration: interval}, func() error {
+	Must(tb, retry.RetryOnConflict(conflicts, func() error {
 		if err := c.Get(tb.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -105,3 +105,19 @@ func Change(tb testing.TB, c client.Client, object client.Object, change func(),
 		return c.Update(tb.Context(), object, options...)
 	}))
 }
+
+// WriteStatus writes the status of an object, also if a controller has changed the object since it was read.
+func WriteStatus(tb testing.TB, c client.Client, object client.Object) {
+	tb.Helper()
+	Must(tb, retry.RetryOnConflict(conflicts, func() error {
+		live := object.DeepCopyObject().(client.Object)
+		if err := c.Get(tb.Context(), client.ObjectKeyFromObject(object), live); err != nil {
+			return err
+		}
+		object.SetResourceVersion(live.GetResourceVersion())
+		return c.Status().Update(tb.Context(), object)
+	}))
+}
+
+// conflicts is the number of attempts for an object that others also write.
+var conflicts = wait.Backoff{Steps: 100, Duration: interval}

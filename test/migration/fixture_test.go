@@ -129,7 +129,7 @@ func (w *world) declareSeed(name string, gardenlet *corev1beta1.Gardener) {
 			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
 		})
 	}
-	kit.Must(w, w.garden.Status().Update(w.Context(), declared))
+	kit.WriteStatus(w, w.garden, declared)
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: string(declared.UID)}, Spec: corev1beta1.BackupBucketSpec{
 		Provider: corev1beta1.BackupBucketProvider{Type: "local", Region: "local"}, SeedName: ptr.To(name), CredentialsRef: declared.Spec.Backup.CredentialsRef,
 	}}

@@ -290,7 +290,7 @@ func migrated[T extensionsv1alpha1.Object](w *world, object T, fresh func() T) T
 	ask(again, constants.OperationWaitForState)
 	kit.Must(w, w.Create(w.Context(), again))
 	again.GetExtensionStatus().State = state
-	kit.Must(w, w.Status().Update(w.Context(), again))
+	kit.WriteStatus(w, w, again)
 	w.change(again, constants.OperationRestore, func() {})
 	w.succeeded(again, gardencorev1beta1.LastOperationTypeRestore)
 	return again

@@ -102,7 +102,7 @@ func (f *fixture) changeSeed(change func(*corev1beta1.SeedStatus)) {
 	seed := &corev1beta1.Seed{}
 	kit.Must(f, f.client.Get(f.Context(), client.ObjectKey{Name: "local"}, seed))
 	change(&seed.Status)
-	kit.Must(f, f.client.Status().Update(f.Context(), seed))
+	kit.WriteStatus(f, f.client, seed)
 }
 
 func (f *fixture) waits() {

@@ -194,7 +194,7 @@ func (w *world) install(name string) *corev1beta1.ControllerInstallation {
 			Type: kind, Status: status, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
 		})
 	}
-	kit.Must(w, w.garden.Status().Update(w.Context(), installation))
+	kit.WriteStatus(w, w.garden, installation)
 	return installation
 }
 

@@ -180,7 +180,7 @@ func (c *caring) breakComponent() {
 			Type: kind, Status: status, Reason: "DeploymentUnhealthy", Message: "it has no Pods", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 		})
 	}
-	kit.Must(c, c.seed.Status().Update(c.Context(), broken))
+	kit.WriteStatus(c, c.seed, broken)
 	c.eventuallyIs("ControlPlaneHealthy", "Progressing", "DeploymentUnhealthy", "extension-broken: it has no Pods", "progressing")
 	c.clock.step(careThreshold)
 	c.eventuallyIs("ControlPlaneHealthy", "False", "DeploymentUnhealthy", "extension-broken: it has no Pods", "unhealthy")
@@ -208,7 +208,7 @@ func (c *caring) contribute() {
 			Type: corev1beta1.ShootSystemComponentsHealthy, Status: status, Reason: "HealthCheck", Message: "the quota is used up", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 			Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraQuotaExceeded},
 		}}
-		kit.Must(c, c.seed.Status().Update(c.Context(), extension))
+		kit.WriteStatus(c, c.seed, extension)
 	}
 	report("True")
 	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "the extension has never renewed its heartbeat", "unknown")
@@ -293,7 +293,7 @@ func (c *caring) checkStalePod() {
 	}}
 	kit.Must(c, admin.Create(c.Context(), pod))
 	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
-	kit.Must(c, admin.Status().Update(c.Context(), pod))
+	kit.WriteStatus(c, admin, pod)
 	kit.Eventually(c, "the evicted Pod is deleted", func() string {
 		if err := admin.Get(c.Context(), client.ObjectKeyFromObject(pod), pod); client.IgnoreNotFound(err) != nil || err == nil {
 			return fmt.Sprint("it still exists: ", err)

@@ -183,7 +183,7 @@ func (w *world) prepareGarden() {
 			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
 		})
 	}
-	kit.Must(w, w.garden.Status().Update(w.Context(), seed))
+	kit.WriteStatus(w, w.garden, seed)
 }
 
 // example reads an object from the examples.

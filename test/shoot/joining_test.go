@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +54,7 @@ func (w *world) nodesJoin() {
 	w.authorized(machine, key, true)
 	w.authorized(machine, "other", false)
 	w.authorized("stranger", key, false)
-	kit.Must(w, w.admin().Delete(w.Context(), node))
+	w.nodeLeaves(node)
 
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "one", Labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"}},
@@ -68,6 +69,30 @@ func (w *world) nodesJoin() {
 			return fmt.Sprintf("%+v", made.Spec)
 		}
 		return ""
+	})
+}
+
+// nodeLeaves deletes a Node, and waits until no DaemonSet wants a Pod. kube-controller-manager does not notice that a Node is gone, only that its
+// Pods are. In clusters, its garbage collection deletes them, but only those that are bound to the Node, and no kube-scheduler runs here.
+func (w *world) nodeLeaves(node *corev1.Node) {
+	w.Helper()
+	eventually := func(what string, isDone func(appsv1.DaemonSet) bool) {
+		w.Helper()
+		kit.EventuallyTrue(w, what, func() bool {
+			var daemons appsv1.DaemonSetList
+			kit.Must(w, w.admin().List(w.Context(), &daemons))
+			return !slices.ContainsFunc(daemons.Items, func(daemon appsv1.DaemonSet) bool { return !isDone(daemon) })
+		})
+	}
+	eventually("DaemonSets for all Nodes want a Pod", func(daemon appsv1.DaemonSet) bool {
+		return daemon.Status.DesiredNumberScheduled > 0 || len(daemon.Spec.Template.Spec.NodeSelector) > 0
+	})
+	kit.Must(w, w.admin().Delete(w.Context(), node))
+	eventually("no DaemonSet wants a Pod", func(daemon appsv1.DaemonSet) bool {
+		if daemon.Status.DesiredNumberScheduled > 0 {
+			kit.Must(w, w.admin().DeleteAllOf(w.Context(), &corev1.Pod{}, client.InNamespace(daemon.Namespace), client.MatchingLabels(daemon.Spec.Selector.MatchLabels)))
+		}
+		return daemon.Status.DesiredNumberScheduled == 0
 	})
 }
 

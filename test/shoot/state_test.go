@@ -92,7 +92,7 @@ func (w *world) checkStatesOfExtensions() {
 		object.Status.Resources = []corev1beta1.NamedResourceReference{
 			{Name: "ssh", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "ssh-key"}},
 		}
-		kit.Must(w, w.seed.Status().Update(w.Context(), object))
+		kit.WriteStatus(w, w.seed, object)
 	}
 	stored := func(what string, holds func(corev1beta1.ShootStateSpec) bool) {
 		w.Helper()

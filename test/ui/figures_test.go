@@ -165,7 +165,7 @@ func (w *world) fill(t *testing.T, namespace string) {
 	kit.Must(t, w.client.Create(t.Context(), large))
 	fillStatus(large, resourcesv1alpha1.ConditionTrue)
 	large.Status.Resources = resources
-	kit.Must(t, w.client.Status().Update(t.Context(), large))
+	kit.WriteStatus(t, w.client, large)
 }
 
 func fillStatus(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.ConditionStatus) {

@@ -142,7 +142,7 @@ func (w *world) write(t *testing.T, mr *resourcesv1alpha1.ManagedResource, word 
 	if entries != nil {
 		mr.Status.Resources = entries
 	}
-	kit.Must(t, w.client.Status().Update(t.Context(), mr))
+	kit.WriteStatus(t, w.client, mr)
 	if is := state.Of(mr); is.Word != word {
 		t.Fatalf("%s is %s, want %s", mr.Name, is.Word, word)
 	}

@@ -310,7 +310,7 @@ func (w *world) pod(t *testing.T, namespace, owner string) {
 	kit.Must(t, w.client.Create(t.Context(), pod))
 	pod.Status.Phase = corev1.PodPending
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
-	kit.Must(t, w.client.Status().Update(t.Context(), pod))
+	kit.WriteStatus(t, w.client, pod)
 }
 
 func TestBadRequests(t *testing.T) {

@@ -234,5 +234,5 @@ func TestDeletionOfOthers(t *testing.T) {
 	worker := f.object("Worker", "a", validSpecs["Worker"])
 	worker.SetLabels(labels)
 	f.create(worker)
-	kit.Must(f, f.client.Status().Update(f.Context(), worker))
+	kit.WriteStatus(f, f.client, worker)
 }

@@ -105,7 +105,7 @@ func TestStatusIsNotValidated(t *testing.T) {
 		object := f.object(kind, "object", spec)
 		f.create(object)
 		object.Object["status"] = fromYAML(f, `{extensionFiles: [{path: /etc/a}, {path: /etc/a}], lastOperation: {state: Succeeded}}`)
-		kit.Must(f, f.client.Status().Update(f.Context(), object))
+		kit.WriteStatus(f, f.client, object)
 	})
 }
 
@@ -116,7 +116,7 @@ func TestFilesOfExtensions(t *testing.T) {
 	object := f.object(kind, "object", `{type: a, purpose: reconcile}`)
 	f.create(object)
 	object.Object["status"] = fromYAML(f, `{extensionFiles: [{path: /x}, {path: /y, hostName: one}]}`)
-	kit.Must(f, f.client.Status().Update(f.Context(), object))
+	kit.WriteStatus(f, f.client, object)
 	for patch, want := range map[string][]string{
 		`{units: [{name: a, filePaths: [/x, /y]}]}`: nil,
 		`{units: [{name: a, filePaths: [/z]}]}`:     {`spec.units[0].filePaths[0]: Invalid value: "/z"`},
