@@ -32,9 +32,10 @@ func TestGarden(t *testing.T) {
 	must(t, f.UpGarden(c.ctx))
 	t.Logf("Second call of UpGarden without changes: %s", time.Since(began).Round(time.Second))
 
-	virtual, err := f.VirtualGarden(c.ctx)
+	inside, err := f.VirtualGarden(c.ctx)
 	must(t, err)
-	c.project(virtual)
+	c.project(inside)
+	t.Run("seed", func(t *testing.T) { c.in(t).seedOfVirtualGarden(f) })
 
 	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: fleet.GardenName}}
 	if err := c.Delete(c.ctx, garden); err == nil {

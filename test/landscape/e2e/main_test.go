@@ -29,6 +29,7 @@ var (
 	zones        = flag.Bool("landscape.zones", false, "also spread a Shoot over three zones, one of which fails, which takes minutes")
 	extensions   = flag.Bool("landscape.extensions", false, "also create an object of each kind of extension resource in TestFleet, with machines, which takes a minute")
 	nodes        = flag.Bool("landscape.nodes", false, "also create a Shoot whose machines become nodes, which takes minutes")
+	virtual      = flag.Bool("landscape.virtual", false, "also create a Seed and a Shoot in the virtual garden of TestGarden, which takes minutes")
 	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
 )
 

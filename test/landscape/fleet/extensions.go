@@ -46,7 +46,7 @@ func (f *Fleet) registerProvider(ctx context.Context) error {
 			object.Object["helm"] = map[string]any{"rawChart": chart, "values": values}
 		}
 	}
-	return f.applyObjects(ctx, objects)
+	return applyObjects(ctx, f, objects)
 }
 
 // providerValues returns the values of the chart: images, the data that machines need to find theirs, and the node's
@@ -135,7 +135,7 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 			return fmt.Errorf("set the versions of the CloudProfile: %w", err)
 		}
 	}
-	return f.applyObjects(ctx, objects)
+	return applyObjects(ctx, f, objects)
 }
 
 // createCredentials creates the credentials that the Seed names for its DNS service. The Secret is empty because
@@ -170,9 +170,9 @@ func parse(name, text string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-func (f *Fleet) applyObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
+func applyObjects(ctx context.Context, to client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		if err := f.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
+		if err := to.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}

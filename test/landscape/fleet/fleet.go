@@ -36,7 +36,10 @@ const (
 
 // Fleet is the garden and the seed on a base cluster.
 type Fleet struct {
+	// Client is for the garden. The garden is the base cluster, unless the operator has installed it.
 	client.Client
+	// base is for the base cluster, which is also the seed.
+	base client.Client
 
 	landscape *landscape.Landscape
 	// version is the Kubernetes version of the landscape's programs. shootVersion is the version that the Shoot is created
@@ -44,6 +47,8 @@ type Fleet struct {
 	version, shootVersion string
 	// zones are the zones of the Seed.
 	zones []string
+	// virtual is set if the garden is the virtual garden that the operator has installed.
+	virtual bool
 	// machines is set if machines can become nodes of the base cluster.
 	machines bool
 	say      func(format string, arguments ...any)
@@ -70,7 +75,7 @@ func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fl
 		return nil, err
 	}
 	version = strings.TrimPrefix(version, "v")
-	return &Fleet{Client: c, landscape: l, version: version, shootVersion: version, say: say}, nil
+	return &Fleet{Client: c, base: c, landscape: l, version: version, shootVersion: version, say: say}, nil
 }
 
 // BeginWith makes Up create the Shoot with another version of Kubernetes. The landscape must have its images. The
@@ -152,7 +157,7 @@ func (f *Fleet) createNamespaces(ctx context.Context) error {
 	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace} {
 		namespace := &corev1.Namespace{}
 		namespace.Name = name
-		if err := client.IgnoreAlreadyExists(f.Create(ctx, namespace)); err != nil {
+		if err := client.IgnoreAlreadyExists(f.base.Create(ctx, namespace)); err != nil {
 			return fmt.Errorf("creating the namespace %s: %w", name, err)
 		}
 	}

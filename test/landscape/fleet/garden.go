@@ -20,7 +20,7 @@ func (f *Fleet) installEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := f.apply(ctx, "etcd.yaml", map[string]string{"Namespace": system, "Image": reference}); err != nil {
+	if err := f.apply(ctx, f.base, "etcd.yaml", map[string]string{"Namespace": system, "Image": reference}); err != nil {
 		return err
 	}
 	return f.rolledOut(ctx, system, "garden-etcd")
@@ -55,7 +55,7 @@ tls: {secretName: garden-tls, caBundle: %q}`, repository, tag, bundle)); err != 
 // it.
 func (f *Fleet) servingCertificate(ctx context.Context) (bundle []byte, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "garden-tls"}}
-	if err := f.Get(ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
+	if err := f.base.Get(ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
 		return secret.Data["ca.crt"], err
 	}
 	authority, err := landscape.NewAuthority("garden")
@@ -69,7 +69,7 @@ func (f *Fleet) servingCertificate(ctx context.Context) (bundle []byte, err erro
 	secret.Data = map[string][]byte{
 		"ca.crt": authority.PEM(), corev1.TLSCertKey: server.Certificate, corev1.TLSPrivateKeyKey: server.Key,
 	}
-	return authority.PEM(), f.Create(ctx, secret)
+	return authority.PEM(), f.base.Create(ctx, secret)
 }
 
 // installControllerManager installs the controllers of the garden.

@@ -53,8 +53,8 @@ func (f *Fleet) lifeOfNodes(ctx context.Context) (life, error) {
 	var nodes corev1.NodeList
 	namespace := one.shoot.Status.TechnicalID
 	for _, read := range []func() error{
-		func() error { return f.List(ctx, &control, client.InNamespace(namespace)) },
-		func() error { return f.List(ctx, &machines, client.InNamespace("infra-"+namespace)) },
+		func() error { return f.base.List(ctx, &control, client.InNamespace(namespace)) },
+		func() error { return f.base.List(ctx, &machines, client.InNamespace("infra-"+namespace)) },
 		func() error { return inside.List(ctx, &nodes) },
 		func() error {
 			return inside.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: webName}, one.web)

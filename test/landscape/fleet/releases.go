@@ -38,7 +38,7 @@ func render(name string, values any) (string, error) {
 }
 
 // apply applies the objects of one of the manifests.
-func (f *Fleet) apply(ctx context.Context, name string, values any) error {
+func (f *Fleet) apply(ctx context.Context, to client.Client, name string, values any) error {
 	text, err := render(name, values)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (f *Fleet) apply(ctx context.Context, name string, values any) error {
 	if err != nil {
 		return err
 	}
-	return f.applyObjects(ctx, objects)
+	return applyObjects(ctx, to, objects)
 }
 
 // image returns the repository and the tag of an image of the landscape.
@@ -102,7 +102,7 @@ func installed(config *action.Configuration, release string) (bool, error) {
 func (f *Fleet) rolledOut(ctx context.Context, namespace, name string) error {
 	return wait(ctx, func() error {
 		d := &appsv1.Deployment{}
-		if err := f.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+		if err := f.base.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
 			return err
 		}
 		s := d.Status

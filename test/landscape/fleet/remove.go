@@ -104,7 +104,7 @@ func (f *Fleet) uninstall(release, namespace string) error {
 func (f *Fleet) deleteNamespaces(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := client.IgnoreNotFound(f.Delete(ctx, namespace)); err != nil {
+		if err := client.IgnoreNotFound(f.base.Delete(ctx, namespace)); err != nil {
 			return fmt.Errorf("delete the namespace %s: %w", name, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -37,9 +38,11 @@ config: {controllers: {resourceClass: seed}}`, repository, tag))
 
 // installGardenlet creates gardenlet's permissions in the garden and a bootstrap token, and installs gardenlet.
 func (f *Fleet) installGardenlet(ctx context.Context) error {
-	if err := f.install(ctx, "gardenlet-garden", "gardenlet", constants.GardenNamespace,
-		fmt.Sprintf("{mode: garden, seeds: [{name: %s, bootstrapTokenID: %s}]}", SeedName, tokenID)); err != nil {
-		return err
+	if !f.virtual { // there, the operator and the controllers of the garden create them
+		if err := f.install(ctx, "gardenlet-garden", "gardenlet", constants.GardenNamespace,
+			fmt.Sprintf("{mode: garden, seeds: [{name: %s, bootstrapTokenID: %s}]}", SeedName, tokenID)); err != nil {
+			return err
+		}
 	}
 	values, err := f.gardenletValues(ctx)
 	if err != nil {
@@ -73,7 +76,7 @@ func (f *Fleet) gardenletValues(ctx context.Context) (string, error) {
 	}
 	return render("gardenlet.yaml", map[string]any{
 		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig,
-		"Seed": SeedName, "Zones": strings.Join(f.zones, ", "),
+		"Virtual": f.virtual, "Seed": SeedName, "Zones": strings.Join(f.zones, ", "),
 		"Nodes": nodes, "Pods": network.Pods(), "Services": network.Services(),
 	})
 }
@@ -83,16 +86,28 @@ func (f *Fleet) bootstrapKubeconfig(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	roots := &corev1.ConfigMap{}
-	if err := f.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, roots); err != nil {
-		return "", fmt.Errorf("read the CA bundle of the base cluster: %w", err)
+	garden, err := f.gardenInside(ctx)
+	if err != nil {
+		return "", err
 	}
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: garden
 contexts: [{name: garden, context: {cluster: garden, user: bootstrap}}]
-clusters: [{name: garden, cluster: {server: "https://kubernetes.default.svc", certificate-authority-data: %s}}]
-users: [{name: bootstrap, user: {token: %s}}]`, base64.StdEncoding.EncodeToString([]byte(roots.Data["ca.crt"])), token), nil
+clusters: [{name: garden, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: bootstrap, user: {token: %s}}]`, garden.Server, base64.StdEncoding.EncodeToString(garden.CertificateAuthorityData), token), nil
+}
+
+// gardenInside returns the address of the garden for Pods of the base cluster, and the CA bundle that verifies it.
+func (f *Fleet) gardenInside(ctx context.Context) (*clientcmdapi.Cluster, error) {
+	if f.virtual {
+		return f.virtualInside(ctx)
+	}
+	roots := &corev1.ConfigMap{}
+	if err := f.base.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, roots); err != nil {
+		return nil, fmt.Errorf("read the CA bundle of the base cluster: %w", err)
+	}
+	return &clientcmdapi.Cluster{Server: "https://kubernetes.default.svc", CertificateAuthorityData: []byte(roots.Data["ca.crt"])}, nil
 }
 
 // awaitSeed waits until all objects that the Seed's flow emits are applied and healthy.

@@ -25,7 +25,7 @@ const shootFile = "fleet/shoot-workerless.yaml"
 var shootKey = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
 
 // createProject creates the Project of the Shoot and its namespace. The garden has no controller for that yet.
-func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, "project.yaml", nil) }
+func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, f, "project.yaml", nil) }
 
 // createShoot applies the Shoot, and waits until its control plane is running.
 func (f *Fleet) createShoot(ctx context.Context) error {
@@ -53,7 +53,7 @@ func (f *Fleet) CreateShoot(ctx context.Context, key client.ObjectKey, version s
 			return fmt.Errorf("set the extensions of the Shoot: %w", err)
 		}
 	}
-	return f.applyObjects(ctx, objects)
+	return applyObjects(ctx, f, objects)
 }
 
 // ShootIsReady returns an error unless the last operation of a Shoot has succeeded for its current generation.
@@ -111,7 +111,7 @@ func (f *Fleet) Expose(ctx context.Context, key client.ObjectKey) error {
 	if err := f.Get(ctx, key, shoot); err != nil {
 		return fmt.Errorf("read Shoot %s: %w", key, err)
 	}
-	return f.apply(ctx, "exposure.yaml", map[string]string{"Namespace": shoot.Status.TechnicalID})
+	return f.apply(ctx, f.base, "exposure.yaml", map[string]string{"Namespace": shoot.Status.TechnicalID})
 }
 
 // WriteKubeconfig writes a kubeconfig for an administrator of a Shoot, which is valid for an hour, to a file. It connects to the Service of
@@ -143,7 +143,7 @@ func (f *Fleet) Kubeconfig(ctx context.Context, key client.ObjectKey, validity t
 		return nil, fmt.Errorf("read the kubeconfig for Shoot %s: %w", key, err)
 	}
 	service := &corev1.Service{}
-	if err := f.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, service); err != nil {
+	if err := f.base.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, service); err != nil {
 		return nil, fmt.Errorf("read the Service of the Shoot's API server: %w", err)
 	}
 	for _, cluster := range config.Clusters {

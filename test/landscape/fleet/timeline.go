@@ -29,11 +29,11 @@ func (f *Fleet) Timeline(ctx context.Context, key client.ObjectKey) ([]string, e
 		return nil, fmt.Errorf("read Shoot %s: %w", key, err)
 	}
 	var bundles resourcesv1alpha1.ManagedResourceList
-	if err := f.List(ctx, &bundles, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
+	if err := f.base.List(ctx, &bundles, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
 		return nil, fmt.Errorf("list the ManagedResources of Shoot %s: %w", key, err)
 	}
 	var pods corev1.PodList
-	if err := f.List(ctx, &pods, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
+	if err := f.base.List(ctx, &pods, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
 		return nil, fmt.Errorf("list the Pods of Shoot %s: %w", key, err)
 	}
 	var moments []moment

@@ -47,7 +47,7 @@ func (f *Fleet) pushGardenImages(ctx context.Context) error { return f.push(ctx,
 func (f *Fleet) installOperator(ctx context.Context) error {
 	namespace := &corev1.Namespace{}
 	namespace.Name = constants.GardenNamespace
-	if err := client.IgnoreAlreadyExists(f.Create(ctx, namespace)); err != nil {
+	if err := client.IgnoreAlreadyExists(f.base.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("create the namespace %s: %w", namespace.Name, err)
 	}
 	repository, tag, err := f.image("operator")
@@ -72,7 +72,7 @@ func (f *Fleet) installOperator(ctx context.Context) error {
 func (f *Fleet) createGarden(ctx context.Context) error {
 	network := f.landscape.Network
 	if err := wait(ctx, func() error {
-		return f.apply(ctx, "garden.yaml", map[string]any{
+		return f.apply(ctx, f.base, "garden.yaml", map[string]any{
 			"Name": GardenName, "Zone": nodeZone, "Domain": gardenDomain, "Version": f.version,
 			"Nodes": network.Machine().Masked().String(), "Pods": network.Pods(), "Services": network.Services(),
 		})
@@ -85,7 +85,7 @@ func (f *Fleet) createGarden(ctx context.Context) error {
 // GardenIsReady returns an error unless the last operation of the Garden has succeeded for its current generation.
 func (f *Fleet) GardenIsReady(ctx context.Context) error {
 	garden := &operatorv1alpha1.Garden{}
-	if err := f.Get(ctx, client.ObjectKey{Name: GardenName}, garden); err != nil {
+	if err := f.base.Get(ctx, client.ObjectKey{Name: GardenName}, garden); err != nil {
 		return err
 	}
 	last := garden.Status.LastOperation
@@ -114,16 +114,12 @@ func (f *Fleet) VirtualGarden(ctx context.Context) (client.Client, error) {
 // gardenKubeconfig returns the kubeconfig for the virtual garden that the operator keeps in the Secret garden/gardener, with the address of the
 // load balancer, because the names of the landscape are not resolved outside of it.
 func (f *Fleet) gardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, error) {
-	secret := &corev1.Secret{}
-	if err := f.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "gardener"}, secret); err != nil {
-		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
-	}
-	config, err := clientcmd.Load(secret.Data["kubeconfig"])
+	config, err := f.accessSecret(ctx, "gardener")
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
+		return nil, err
 	}
 	service := &corev1.Service{}
-	if err := f.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "virtual-garden-kube-apiserver"}, service); err != nil {
+	if err := f.base.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "virtual-garden-kube-apiserver"}, service); err != nil {
 		return nil, fmt.Errorf("read the Service of the garden's API server: %w", err)
 	}
 	if len(service.Status.LoadBalancer.Ingress) == 0 {
@@ -134,6 +130,61 @@ func (f *Fleet) gardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, err
 	}
 	return config, nil
 }
+
+// accessSecret returns the kubeconfig of a Secret that the operator keeps.
+func (f *Fleet) accessSecret(ctx context.Context, name string) (*clientcmdapi.Config, error) {
+	secret := &corev1.Secret{}
+	if err := f.base.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
+	}
+	config, err := clientcmd.Load(secret.Data["kubeconfig"])
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
+	}
+	return config, nil
+}
+
+// virtualInside returns the address of the virtual garden for Pods of the base cluster, and the CA bundle that verifies it.
+func (f *Fleet) virtualInside(ctx context.Context) (*clientcmdapi.Cluster, error) {
+	config, err := f.accessSecret(ctx, "gardener-internal")
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range config.Clusters {
+		return cluster, nil
+	}
+	return nil, errors.New("the kubeconfig in the Secret garden/gardener-internal has no cluster")
+}
+
+// seedSteps make the base cluster a Seed of the virtual garden, and create a Shoot on it. The operator has installed what both need.
+var seedSteps = []step{
+	{"images", (*Fleet).pushImages, buildTimeout},
+	{"registration of " + provider, (*Fleet).registerProvider, timeout},
+	{"CloudProfile", (*Fleet).createCloudProfile, timeout},
+	{"credentials of the DNS service", (*Fleet).createCredentials, timeout},
+	{"gardenlet", (*Fleet).installGardenlet, timeout},
+	{"Seed " + SeedName, (*Fleet).awaitSeed, timeout},
+	{"Project", (*Fleet).createProject, timeout},
+	{"Shoot " + shootKey.String(), (*Fleet).createShoot, timeout},
+	{"kubeconfig of the Shoot", (*Fleet).WriteShootKubeconfig, timeout},
+}
+
+// InVirtualGarden returns the fleet whose garden is the virtual garden of [Fleet.UpGarden].
+func (f *Fleet) InVirtualGarden(ctx context.Context) (*Fleet, error) {
+	virtual, err := f.VirtualGarden(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inside := *f
+	inside.Client, inside.virtual = virtual, true
+	return &inside, nil
+}
+
+// UpSeed installs a gardenlet for a fleet in the virtual garden, and returns when its Seed and a Shoot are ready.
+func (f *Fleet) UpSeed(ctx context.Context) error { return f.execute(ctx, seedSteps) }
+
+// UninstallSeed removes gardenlet after the Seed has been deleted.
+func (f *Fleet) UninstallSeed() error { return f.uninstall("gardenlet", constants.GardenNamespace) }
 
 // UninstallOperator removes the operator and its namespace after the Garden has been deleted.
 func (f *Fleet) UninstallOperator(ctx context.Context) error {

@@ -66,7 +66,7 @@ func (f *Fleet) makeMachineImages(ctx context.Context) error {
 // reduceRequests makes room for two control planes on a node with two cores.
 func (f *Fleet) reduceRequests(ctx context.Context) error {
 	for _, object := range RequestsPolicy() {
-		if err := client.IgnoreAlreadyExists(f.Create(ctx, object)); err != nil {
+		if err := client.IgnoreAlreadyExists(f.base.Create(ctx, object)); err != nil {
 			return fmt.Errorf("reduce the requests of control planes: %w", err)
 		}
 	}

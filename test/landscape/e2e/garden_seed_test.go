@@ -1,0 +1,32 @@
+package e2e
+
+import (
+	"time"
+
+	"github.com/trellis-k8s/trellis/test/landscape/fleet"
+)
+
+// seedOfVirtualGarden makes the base cluster a Seed of the virtual garden that runs on it, and creates a Shoot on this Seed: gardenlet may do only what
+// the authorizer of the virtual garden lets it do, and all admission plugins are enabled. Garden, Seed and Shoot share the cluster, and a second call
+// changes nothing. Then the Shoot and the Seed are deleted, and the Garden stays ready.
+func (c *cluster) seedOfVirtualGarden(of *fleet.Fleet) {
+	c.t.Helper()
+	if !*virtual {
+		c.t.Skip("takes minutes: -landscape.virtual")
+	}
+	f, err := of.InVirtualGarden(c.ctx)
+	must(c.t, err)
+	stop := c.logInstallations(f)
+	defer stop()
+	must(c.t, f.UpSeed(c.ctx))
+	c.inShoot(f)
+	began := time.Now()
+	must(c.t, f.UpSeed(c.ctx))
+	c.t.Logf("Second call of UpSeed without changes: %s", time.Since(began).Round(time.Second))
+	must(c.t, of.GardenIsReady(c.ctx))
+
+	must(c.t, f.DeleteShoot(c.ctx))
+	must(c.t, f.DeleteSeed(c.ctx))
+	must(c.t, f.UninstallSeed())
+	must(c.t, of.GardenIsReady(c.ctx))
+}
