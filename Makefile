@@ -64,6 +64,10 @@ LANDSCAPEFLAGS ?=
 landscape: controlplane build bin/landscape/landscape ## Run a fleet on this machine, with real containers: a garden, a seed and two Shoots, one with nodes (Linux, root; docs/landscape.md).
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) fleet
 
+.PHONY: landscape-garden
+landscape-garden: controlplane build bin/landscape/landscape ## Run a Garden that the operator installs on this machine, with a Seed and a Shoot in it (Linux, root; docs/landscape.md).
+	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) garden
+
 .PHONY: landscape-down
 landscape-down: base-cluster-down ## Remove everything that `make landscape` created.
 

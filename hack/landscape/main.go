@@ -72,7 +72,7 @@ func command() *cobra.Command {
 	flags.BoolVar(&o.Distribution, "distribution", false,
 		"use containerd, runc and CNI plugins from Debian packages instead of building them")
 	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install missing Debian packages")
-	root.AddCommand(up(&o), fleetUp(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
+	root.AddCommand(up(&o), fleetUp(&o), gardenUp(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
 	return root
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -129,6 +130,16 @@ func (f *Fleet) gardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, err
 		cluster.Server, cluster.TLSServerName = "https://"+service.Status.LoadBalancer.Ingress[0].IP, "api."+gardenDomain
 	}
 	return config, nil
+}
+
+// WriteGardenKubeconfig writes a kubeconfig for the virtual garden with all rights to a file, and returns its path.
+func (f *Fleet) WriteGardenKubeconfig(ctx context.Context) (string, error) {
+	config, err := f.gardenKubeconfig(ctx)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(f.landscape.Directory, "garden.kubeconfig")
+	return file, clientcmd.WriteToFile(*config, file)
 }
 
 // accessSecret returns the kubeconfig of a Secret that the operator keeps.
