@@ -62,6 +62,11 @@ func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 	}
 }
 
+// extensionKinds returns the definitions of the kinds of extensions.
+func (in Inputs) extensionKinds() ([]client.Object, error) {
+	return in.definitions(definitionsExtensions)()
+}
+
 // removable returns copies of objects without the annotation that protects them from deletion.
 func removable(objects []client.Object) ([]client.Object, error) {
 	copies := make([]client.Object, 0, len(objects))

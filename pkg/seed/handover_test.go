@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // operated are the parts that the garden operator deploys in a seed that is the garden.
@@ -45,6 +48,14 @@ func TestSeedBecomesTheGarden(t *testing.T) {
 	for _, tombstone := range plan.Tombstones {
 		if tombstone.Release == "" {
 			t.Errorf("%s is deleted", tombstone.Key)
+		}
+	}
+	for name, left := range map[string]string{bundleNamespaces: "Namespace garden", definitionsExtensions: "CustomResourceDefinition dnsrecords.extensions.gardener.cloud"} {
+		i := slices.IndexFunc(plan.Bundles, func(bundle flow.Bundle) bool { return bundle.Key == in.key(name) })
+		_, its, _ := strings.Cut(left, " ")
+		if slices.ContainsFunc(plan.Bundles[i].Objects, func(object client.Object) bool { return object.GetName() == its }) ||
+			!slices.ContainsFunc(plan.Bundles[i].Removes, func(key object.Key) bool { return key.Kind+" "+key.Name == left }) {
+			t.Errorf("%s has %s of the operator, or must not lose it", name, left)
 		}
 	}
 	in = upAndRunning(t) // the garden is deleted, and the seed stays

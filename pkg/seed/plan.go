@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -12,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 	"github.com/trellis-k8s/trellis/pkg/inventory"
+	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -45,12 +48,12 @@ func (in Inputs) contents() table.Table {
 	secrets, references := in.unknownSecrets(), in.referencesBundle()
 	afterBase := []table.Need{table.Applied(bundleSystem)}
 	parts := []table.Part{
-		{Name: bundleNamespaces, Objects: in.namespaces, Adjust: keepObjects},
+		{Name: bundleNamespaces, Objects: in.namespaces, Adjust: in.handsOver(schema.GroupKind{Kind: "Namespace"}, Inputs.namespaces)},
 
 		{Name: definitionsManagedResources, Absent: operator, Objects: in.definitions(definitionsManagedResources),
 			Adjust: keepObjects, DeletedAfter: []string{}},
 		{Name: definitionsExtensions, Absent: in.exceptSelfHosted(), Objects: in.definitions(definitionsExtensions),
-			Adjust: keepObjects, DeletedAfter: afterSystem},
+			Adjust: in.handsOver(object.Definition, Inputs.extensionKinds), DeletedAfter: afterSystem},
 		{Name: definitionsEtcd, Absent: operator, Objects: in.definitions(definitionsEtcd),
 			Adjust: keepObjects, DeletedAfter: afterSystem},
 		{Name: definitionsAutoscaling, Absent: in.withoutAutoscalingKinds(operator),
@@ -118,6 +121,25 @@ func (in Inputs) prepare(_ table.Target, bundle *flow.Bundle) {
 
 // keepObjects keeps the objects of a bundle if its ManagedResource is deleted manually.
 func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }
+
+// handsOver keeps the objects of a bundle when the Seed is deleted. In a seed that is also the garden, those that a bundle leaves to the operator may
+// leave it. They have the annotation that keeps them.
+func (in Inputs) handsOver(kind schema.GroupKind, objects func(Inputs) ([]client.Object, error)) func(*flow.Bundle) {
+	return func(bundle *flow.Bundle) {
+		keepObjects(bundle)
+		if !in.IsGarden {
+			return
+		}
+		in.IsGarden = false
+		all, err := objects(in)
+		if err != nil {
+			return // the objects of the bundle have the same error
+		}
+		for _, one := range all {
+			bundle.Removes = append(bundle.Removes, object.Key{Group: kind.Group, Kind: kind.Kind, Namespace: one.GetNamespace(), Name: one.GetName()})
+		}
+	}
+}
 
 func appliesItself(bundle *flow.Bundle) { bundle.AppliesItself = true }
 

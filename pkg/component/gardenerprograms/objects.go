@@ -75,6 +75,16 @@ func RuntimeObjects(values Values) ([]client.Object, error) {
 // called are the ports of the programs that the API server of the virtual garden calls.
 var called = map[Program]int32{APIServer: 8443, AdmissionController: 2721}
 
+// connections are the labels with which the API server of the garden may connect to its etcd, and to webhooks: it calls those for its kinds itself,
+// wherever they run.
+var connections = map[string]string{
+	netpol.LabelPrefix + constants.PrefixVirtualGarden + "etcd-main-client-tcp-2379":                        netpol.LabelValue,
+	netpol.LabelPrefix + constants.NetworkPolicyAllWebhookTargets:                                           netpol.LabelValue,
+	netpol.LabelPrefix + constants.NetworkPolicyExtensions + "-" + constants.NetworkPolicyAllWebhookTargets: netpol.LabelValue,
+	constants.LabelNetworkPolicyToPrivateNetworks:                                                           constants.NetworkPolicyAllowed,
+	constants.LabelNetworkPolicyToPublicNetworks:                                                            constants.NetworkPolicyAllowed,
+}
+
 // callable lets the API server of the virtual garden connect to the Pods of a Service.
 func (v Values) callable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if port, found := called[v.Program]; found && object.GetKind() == "Service" {
@@ -152,7 +162,7 @@ func (v Values) deployment(object *unstructured.Unstructured) (*appsv1.Deploymen
 	metav1.SetMetaDataLabel(&template.ObjectMeta, constants.LabelNetworkPolicyToDNS, constants.NetworkPolicyAllowed)
 	delete(template.Labels, constants.LabelNetworkPolicyToRuntimeAPIServer)
 	if v.Program == APIServer {
-		metav1.SetMetaDataLabel(&template.ObjectMeta, netpol.LabelPrefix+constants.PrefixVirtualGarden+"etcd-main-client-tcp-2379", netpol.LabelValue)
+		template.Labels = parts.Merge(template.Labels, connections)
 	}
 	container := &template.Spec.Containers[0]
 	container.Image = v.Image

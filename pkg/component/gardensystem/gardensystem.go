@@ -28,7 +28,7 @@ func Namespace(zones []string) []client.Object {
 	return []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: constants.GardenNamespace,
 		Labels: map[string]string{
-			constants.LabelGardenRole: constants.RoleGarden, highavailability.LabelConsider: "true", labelPodSecurity: "privileged",
+			constants.LabelGardenRole: constants.RoleGarden, "role": constants.GardenNamespace, highavailability.LabelConsider: "true", labelPodSecurity: "privileged",
 		},
 		Annotations: map[string]string{
 			highavailability.AnnotationZones: strings.Join(zones, ","), resourcesv1alpha1.AnnotationKeepObject: "true",

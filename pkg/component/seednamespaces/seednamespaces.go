@@ -22,7 +22,7 @@ const labelPodSecurity = "pod-security.kubernetes.io/enforce"
 
 // Values are the inputs of the component.
 type Values struct {
-	// SeedIsGarden omits the labels of the namespace garden that the garden operator manages.
+	// SeedIsGarden omits the namespace garden: the operator owns it, and an object belongs to one ManagedResource.
 	SeedIsGarden bool
 	// Zones of the seed across which components in the namespace garden are spread.
 	Zones []string
@@ -31,16 +31,18 @@ type Values struct {
 // Objects returns the objects of the component. They are kept when the component is deleted, because other objects are
 // in these namespaces.
 func Objects(values Values) ([]client.Object, error) {
-	garden := namespace(constants.GardenNamespace)
-	if !values.SeedIsGarden {
-		maps.Copy(garden.Labels, map[string]string{
-			constants.LabelGardenRole:      constants.RoleGarden,
-			highavailability.LabelConsider: "true",
-			labelPodSecurity:               "privileged",
-		})
-		garden.Annotations[highavailability.AnnotationZones] = strings.Join(values.Zones, ",")
+	system := namespace(metav1.NamespaceSystem)
+	if values.SeedIsGarden {
+		return []client.Object{system}, nil
 	}
-	return []client.Object{garden, namespace(metav1.NamespaceSystem)}, nil
+	garden := namespace(constants.GardenNamespace)
+	maps.Copy(garden.Labels, map[string]string{
+		constants.LabelGardenRole:      constants.RoleGarden,
+		highavailability.LabelConsider: "true",
+		labelPodSecurity:               "privileged",
+	})
+	garden.Annotations[highavailability.AnnotationZones] = strings.Join(values.Zones, ",")
+	return []client.Object{garden, system}, nil
 }
 
 func namespace(name string) *corev1.Namespace {
