@@ -35,7 +35,9 @@ func TestGarden(t *testing.T) {
 	inside, err := f.VirtualGarden(c.ctx)
 	must(t, err)
 	c.project(inside)
-	t.Run("seed", func(t *testing.T) { c.in(t).seedOfVirtualGarden(f) })
+	if !t.Run("seed", func(t *testing.T) { c.in(t).seedOfVirtualGarden(f) }) {
+		t.FailNow() // the Garden cannot be deleted while it has a Seed
+	}
 
 	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: fleet.GardenName}}
 	if err := c.Delete(c.ctx, garden); err == nil {
