@@ -63,7 +63,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		return fmt.Errorf("read the list of images: %w", err)
 	}
 	r := &reconciler{
-		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(), projects: garden.GetCache(),
+		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(),
 		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
 		events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 		copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},

@@ -55,8 +55,6 @@ type reconciler struct {
 	seed     client.Client
 	uncached client.Reader
 	garden   client.Client
-	// projects reads Projects through a cache of the garden.
-	projects client.Reader
 	objects  *gardenobjects.Cache
 	caches   *caches
 	// domains caches the Secrets of the garden with default domains.

@@ -98,53 +98,34 @@ func userOf(shoot client.ObjectKey) gardenobjects.User {
 	return gardenobjects.User{Kind: "Shoot", ObjectKey: shoot}
 }
 
-// observeProject reads the name of the Project, which is part of the technical ID. A deletion does not need the Project,
-// which might have been deleted first.
+// observeProject reads the name of the Project, which is part of the technical ID, from the label of the Shoot's namespace: the authorizer of a garden
+// lets no gardenlet list all Projects.
 func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
-	var projects corev1beta1.ProjectList
-	if err := r.projects.List(ctx, &projects, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Projects of the garden: %w", err)
+	namespace := &corev1.Namespace{}
+	if err := r.objects.Get(ctx, in.user(), client.ObjectKey{Name: in.Shoot.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the namespace of the Shoot: %w", err)
 	}
-	in.Project = projectWith(in.Shoot.Namespace, projects.Items)
-	if in.Project == "" && in.Deleting {
-		in.Project = projectIn(in.Shoot)
+	if err := in.setProject(namespace.Labels[constants.LabelProjectName]); err != nil {
+		return err
 	}
-	if in.Project == "" && !in.Deleting {
-		return fmt.Errorf("no Project has the namespace %s of the Shoot", in.Shoot.Namespace)
-	}
-	in.Namespace = TechnicalID(in.Shoot, in.Project)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.owners[in.Namespace] = types.NamespacedName{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name}
 	return nil
 }
 
-// projectWith returns the name of the Project of a namespace, or an empty string. If several claim the namespace, it is the oldest of
-// those that have not failed: another one must not name the control planes of its Shoots. A Project can also fail for other reasons,
-// so one that is alone counts whatever its phase.
-func projectWith(namespace string, projects []corev1beta1.Project) string {
-	var found *corev1beta1.Project
-	for i := range projects {
-		project := &projects[i]
-		if ptr.Deref(project.Spec.Namespace, "") != namespace {
-			continue
-		}
-		if found == nil || precedes(project, found) {
-			found = project
-		}
+// setProject sets the Project of the Shoot, and the namespace of its control plane. A deletion does not need the Project, which might have been deleted
+// first.
+func (in *Inputs) setProject(name string) error {
+	in.Project = name
+	if name == "" && in.Deleting {
+		in.Project = projectIn(in.Shoot)
 	}
-	if found == nil {
-		return ""
+	if in.Project == "" && !in.Deleting {
+		return fmt.Errorf("no Project has the namespace %s of the Shoot: it has no label %s", in.Shoot.Namespace, constants.LabelProjectName)
 	}
-	return found.Name
-}
-
-// precedes reports whether a Project takes precedence over another one with the same namespace.
-func precedes(a, b *corev1beta1.Project) bool {
-	if aFailed, bFailed := a.Status.Phase == corev1beta1.ProjectFailed, b.Status.Phase == corev1beta1.ProjectFailed; aFailed != bFailed {
-		return bFailed
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	in.Namespace = TechnicalID(in.Shoot, in.Project)
+	return nil
 }
 
 // projectIn returns the name of the Project in the technical ID of a Shoot. It is empty if the Shoot has none yet.

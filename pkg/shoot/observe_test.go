@@ -3,13 +3,8 @@ package shoot
 import (
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 // TestProjectIsGone checks that a Shoot without a Project can be deleted, but not created. The Project is then the one in the
@@ -18,16 +13,17 @@ func TestProjectIsGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleting       bool
 		technicalID    string
+		label          string
 		project, fails string
 	}{
+		"labelled":             {label: "dev", project: "dev"},
 		"created":              {fails: "no Project has the namespace garden-dev"},
 		"deleted":              {deleting: true, technicalID: "shoot--dev--one", project: "dev"},
 		"deleted, never begun": {deleting: true},
 	} {
 		in := known(t)
 		in.Shoot.Status.TechnicalID, in.Project, in.Namespace, in.Deleting = test.technicalID, "", "", test.deleting
-		r := &reconciler{projects: fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), owners: map[string]types.NamespacedName{}}
-		err := r.observeProject(t.Context(), &in)
+		err := in.setProject(test.label)
 		if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
@@ -68,29 +64,5 @@ func TestPendingCloudProfile(t *testing.T) {
 	in := up(t, func(in *Inputs) { in.CloudProfile, in.ProfilePending = nil, true })
 	if reason := in.unknownCloudProfile(); !strings.Contains(reason, "NamespacedCloudProfile") || !strings.Contains(reason, "not yet computed") {
 		t.Errorf("the reason is %q", reason)
-	}
-}
-
-// TestProjectOfNamespace checks that a Project that claims the namespace of another one does not name its control planes, in any order,
-// and that a Project that has failed alone still does.
-func TestProjectOfNamespace(t *testing.T) {
-	project := func(name, namespace string, phase corev1beta1.ProjectPhase, age time.Duration) corev1beta1.Project {
-		return corev1beta1.Project{
-			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))},
-			Spec:       corev1beta1.ProjectSpec{Namespace: &namespace}, Status: corev1beta1.ProjectStatus{Phase: phase},
-		}
-	}
-	owner, claims := project("owner", "a", corev1beta1.ProjectReady, time.Hour), project("claims", "a", corev1beta1.ProjectFailed, 2*time.Hour)
-	later, other := project("later", "a", corev1beta1.ProjectReady, time.Minute), project("other", "b", corev1beta1.ProjectReady, time.Hour)
-	for _, test := range []struct {
-		projects []corev1beta1.Project
-		want     string
-	}{
-		{[]corev1beta1.Project{owner, claims, later, other}, "owner"}, {[]corev1beta1.Project{claims, other, later, owner}, "owner"},
-		{[]corev1beta1.Project{claims, other}, "claims"}, {[]corev1beta1.Project{other}, ""},
-	} {
-		if got := projectWith("a", test.projects); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
-		}
 	}
 }

@@ -51,8 +51,7 @@ leases.coordination.k8s.io in gardener-system-seed-lease: own get,update; any cr
 managedseeds.seedmanagement.gardener.cloud in every namespace: any list,patch,watch
 managedseeds.seedmanagement.gardener.cloud/status in every namespace: any patch
 namespacedcloudprofiles.core.gardener.cloud in every namespace: any list,watch
-namespaces: own list,watch
-projects.core.gardener.cloud: any list,watch
+namespaces: any list,watch
 secrets in garden: own delete,list,patch,watch; any create
 secrets in garden-dev: own list,watch
 secrets in seed-evil: any create,delete,get,list,patch,update,watch

@@ -23,7 +23,6 @@ var unusedBySeed = map[string]string{
 	"list cloudprofiles.core.gardener.cloud": forShoots, "watch cloudprofiles.core.gardener.cloud": forShoots,
 	"list namespacedcloudprofiles.core.gardener.cloud": forShoots, "watch namespacedcloudprofiles.core.gardener.cloud": forShoots,
 	"list exposureclasses.core.gardener.cloud": forShoots, "watch exposureclasses.core.gardener.cloud": forShoots,
-	"list projects.core.gardener.cloud": forShoots, "watch projects.core.gardener.cloud": forShoots,
 	"get shoots.core.gardener.cloud": forShoots, "patch shoots.core.gardener.cloud": forShoots, "patch shoots/status.core.gardener.cloud": forShoots,
 	"create backupentries.core.gardener.cloud": forShoots,
 	"patch backupentries.core.gardener.cloud":  forShoots, "patch backupentries/status.core.gardener.cloud": forShoots,

@@ -48,7 +48,7 @@ var unusedByShoot = map[string]string{
 	"create certificatesigningrequests/seedclient.certificates.k8s.io": "the controller that approves certificates checks it",
 	"create tokenreviews.authentication.k8s.io":                        forBootstrap,
 	"patch events.events.k8s.io":                                       "only when an Event repeats itself",
-	"list namespaces":                                                  forSeeds, "watch namespaces": forSeeds, "get configmaps": forSeeds, "list configmaps": notNamed, "watch configmaps": notNamed,
+	"get configmaps":                                                   forSeeds, "list configmaps": notNamed, "watch configmaps": notNamed,
 	"create serviceaccounts": ownNamespace, "get serviceaccounts": ownNamespace, "update serviceaccounts": ownNamespace, "patch serviceaccounts": ownNamespace,
 	"list serviceaccounts": ownNamespace, "watch serviceaccounts": ownNamespace, "delete serviceaccounts": ownNamespace, "create serviceaccounts/token": ownNamespace,
 	"create secrets": ownNamespace, "get secrets": ownNamespace, "update secrets": ownNamespace, "patch secrets": ownNamespace, "delete secrets": ownNamespace,

@@ -84,7 +84,7 @@ func uncached() []client.Object {
 	return []client.Object{
 		&corev1.ConfigMap{}, &corev1.Namespace{}, &gardencorev1beta1.CloudProfile{}, &gardencorev1beta1.NamespacedCloudProfile{},
 		&gardencorev1beta1.ControllerDeployment{}, &gardencorev1beta1.ExposureClass{}, &gardencorev1beta1.InternalSecret{},
-		&gardencorev1beta1.Project{}, &gardencorev1beta1.SecretBinding{}, &gardencorev1beta1.ShootState{},
+		&gardencorev1beta1.SecretBinding{}, &gardencorev1beta1.ShootState{},
 	}
 }
 
