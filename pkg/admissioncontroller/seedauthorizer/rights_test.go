@@ -92,7 +92,7 @@ func present(context.Context, schema.GroupResource, graph.Vertex) (bool, error) 
 var own = map[string]string{
 	"cloudprofiles": "profile", "controllerdeployments": "deployment", "controllerregistrations": "registration", "namespacedcloudprofiles": "namespaced",
 	"exposureclasses": "class", "bastions": "bastion", "gardenlets": "one", "managedseeds": "managed",
-	"projects": "project", "seeds": "one", "backupbuckets": "bucket", "backupentries": "entry", "controllerinstallations": "installation", "shoots": "shoot",
+	"namespaces": "garden-dev", "seeds": "one", "backupbuckets": "bucket", "backupentries": "entry", "controllerinstallations": "installation", "shoots": "shoot",
 	"secrets": "any", "serviceaccounts": "any", "leases": "one", "certificatesigningrequests": "request",
 }
 
