@@ -62,7 +62,7 @@ func gardenUp(o *landscape.Options) *cobra.Command {
 const nextStepsOfGarden = `
   export KUBECONFIG=%s
   bin/kubectl get gardens                                  # conditions of the Garden
-  bin/kubectl-mr get garden/local                          # the ManagedResources of which it consists
+  bin/kubectl-mr get garden/local                          # its ManagedResources
   bin/kubectl --kubeconfig %s get seeds,shoots,projects --all-namespaces`
 
 // nextStepOfShoot is a command for the Shoot. The argument is the path of its kubeconfig.

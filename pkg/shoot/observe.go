@@ -102,7 +102,8 @@ func userOf(shoot client.ObjectKey) gardenobjects.User {
 // lets no gardenlet list all Projects.
 func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 	namespace := &corev1.Namespace{}
-	if err := r.objects.Get(ctx, in.user(), client.ObjectKey{Name: in.Shoot.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+	err := r.objects.Get(ctx, in.user(), client.ObjectKey{Name: in.Shoot.Namespace}, namespace)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the namespace of the Shoot: %w", err)
 	}
 	if err := in.setProject(namespace.Labels[constants.LabelProjectName]); err != nil {

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -110,7 +111,10 @@ func Change(tb testing.TB, c client.Client, object client.Object, change func(),
 func WriteStatus(tb testing.TB, c client.Client, object client.Object) {
 	tb.Helper()
 	Must(tb, retry.RetryOnConflict(conflicts, func() error {
-		live := object.DeepCopyObject().(client.Object)
+		live, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("a copy of %T is no object", object)
+		}
 		if err := c.Get(tb.Context(), client.ObjectKeyFromObject(object), live); err != nil {
 			return err
 		}
