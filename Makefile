@@ -66,7 +66,7 @@ landscape: controlplane build bin/landscape/landscape ## Run a fleet on this mac
 
 .PHONY: landscape-garden
 landscape-garden: controlplane build bin/landscape/landscape ## Run a Garden that the operator installs on this machine, with a Seed and a Shoot in it (Linux, root; docs/landscape.md).
-	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) garden
+	@bin/landscape/landscape garden --install-packages $(LANDSCAPEFLAGS)
 
 .PHONY: landscape-down
 landscape-down: base-cluster-down ## Remove everything that `make landscape` created.

@@ -11,12 +11,12 @@ import (
 
 // gardenUp starts the base cluster, and installs a Garden with the operator, a Seed and a Shoot on it.
 func gardenUp(o *landscape.Options) *cobra.Command {
-	withSeed := true
+	withSeed, withNodes := true, false
 	c := &cobra.Command{Use: "garden", Short: "Start the base cluster, and install a Garden with the operator, a Seed and a Shoot on it", Args: cobra.NoArgs,
 		Long: "Start the base cluster, install the operator on it with its chart, and create a Garden. Make the base cluster a Seed of the virtual garden, and\n" +
 			"create a Shoot without nodes.\n\n" +
 			"It continues an interrupted installation, and updates an existing one to the current source. A base cluster with a fleet must be removed first.",
-		Example: "  landscape garden\n  landscape garden --seed=false   # only the Garden",
+		Example: "  landscape garden\n  landscape garden --nodes        # with a Shoot that has two nodes\n  landscape garden --seed=false   # only the Garden",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {
@@ -43,7 +43,7 @@ func gardenUp(o *landscape.Options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := inside.UpSeed(c.Context()); err != nil {
+				if err := inside.UpSeed(c.Context(), withNodes); err != nil {
 					return err
 				}
 			}
@@ -51,9 +51,13 @@ func gardenUp(o *landscape.Options) *cobra.Command {
 			if withSeed {
 				say(nextStepOfShoot, f.ShootKubeconfig())
 			}
+			if withSeed && withNodes {
+				say(nextStepsOfNodes, f.NodesKubeconfig())
+			}
 			say("\nRemove all of it with: make landscape-down")
 			return nil
 		}}
+	c.Flags().BoolVar(&withNodes, "nodes", false, "also create a Shoot with two nodes, and a user's Deployment in it")
 	c.Flags().BoolVar(&withSeed, "seed", true, "make the base cluster a Seed, and create a Shoot")
 	return c
 }

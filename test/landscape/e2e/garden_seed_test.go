@@ -8,7 +8,8 @@ import (
 
 // seedOfVirtualGarden makes the base cluster a Seed of the virtual garden that runs on it, and creates a Shoot on this Seed: gardenlet may do only what
 // the authorizer of the virtual garden lets it do, and all admission plugins are enabled. Garden, Seed and Shoot share the cluster, and a second call
-// changes nothing. Then the Shoot and the Seed are deleted, and the Garden stays ready.
+// changes nothing. Then the Shoot and the Seed are deleted, and the Garden stays ready. With -landscape.nodes, there is also a Shoot with nodes, in which a
+// user's program responds.
 func (c *cluster) seedOfVirtualGarden(of *fleet.Fleet) {
 	c.t.Helper()
 	if !*virtual {
@@ -18,13 +19,16 @@ func (c *cluster) seedOfVirtualGarden(of *fleet.Fleet) {
 	must(c.t, err)
 	stop := c.logInstallations(f)
 	defer stop()
-	must(c.t, f.UpSeed(c.ctx))
+	must(c.t, f.UpSeed(c.ctx, *nodes))
 	c.inShoot(f)
 	began := time.Now()
-	must(c.t, f.UpSeed(c.ctx))
+	must(c.t, f.UpSeed(c.ctx, *nodes))
 	c.t.Logf("Second call of UpSeed without changes: %s", time.Since(began).Round(time.Second))
 	must(c.t, of.GardenIsReady(c.ctx))
 
+	if *nodes {
+		must(c.t, f.DeleteShootWithNodes(c.ctx))
+	}
 	must(c.t, f.DeleteShoot(c.ctx))
 	must(c.t, f.DeleteSeed(c.ctx))
 	must(c.t, f.UninstallSeed())

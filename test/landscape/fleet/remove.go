@@ -22,6 +22,11 @@ func (f *Fleet) DeleteShoot(ctx context.Context) error {
 	return f.DeleteConfirmed(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shootKey.Namespace, Name: shootKey.Name}})
 }
 
+// DeleteShootWithNodes deletes the Shoot with nodes, and returns when it no longer exists.
+func (f *Fleet) DeleteShootWithNodes(ctx context.Context) error {
+	return f.DeleteConfirmed(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: nodesKey.Namespace, Name: nodesKey.Name}})
+}
+
 // DeleteSeed deletes the Seed, and returns when it no longer exists.
 func (f *Fleet) DeleteSeed(ctx context.Context) error {
 	return f.DeleteConfirmed(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: SeedName}})

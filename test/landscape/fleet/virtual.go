@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -191,8 +192,14 @@ func (f *Fleet) InVirtualGarden(ctx context.Context) (*Fleet, error) {
 	return &inside, nil
 }
 
-// UpSeed installs a gardenlet for a fleet in the virtual garden, and returns when its Seed and a Shoot are ready.
-func (f *Fleet) UpSeed(ctx context.Context) error { return f.execute(ctx, seedSteps) }
+// UpSeed installs a gardenlet for a fleet in the virtual garden, and returns when its Seed and a Shoot are ready. With nodes, it also does what
+// [Fleet.UpWithNodes] does: a Shoot with two nodes, and a response of a program in it.
+func (f *Fleet) UpSeed(ctx context.Context, withNodes bool) error {
+	if !withNodes {
+		return f.execute(ctx, seedSteps)
+	}
+	return f.execute(ctx, slices.Concat(machineSteps, seedSteps, nodeSteps))
+}
 
 // UninstallSeed removes gardenlet after the Seed has been deleted.
 func (f *Fleet) UninstallSeed() error { return f.uninstall("gardenlet", constants.GardenNamespace) }
