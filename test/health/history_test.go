@@ -106,6 +106,16 @@ func (h *history) statuses(conditionType resourcesv1alpha1.ConditionType) string
 	return strings.Join(statuses, " ")
 }
 
+// until returns how long it took until a condition had a status; 0 if it never had it.
+func (h *history) until(conditionType resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus) time.Duration {
+	for _, version := range h.all() {
+		if version.conditions[conditionType].Status == status {
+			return version.at.Sub(h.began)
+		}
+	}
+	return 0
+}
+
 // ready reports whether a version has the objects of a generation as applied and healthy.
 func (h *history) ready(generation int64) bool {
 	return slices.ContainsFunc(h.all(), func(v version) bool {

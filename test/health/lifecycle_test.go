@@ -59,6 +59,9 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// startDelay is how long new objects may be unhealthy until this is reported.
+const startDelay = 2 * time.Second
+
 func (f *fixture) createAndWatch() {
 	h := f.follow(managed)
 	f.manage(managed, workload("Deployment", "replicas: 2", ""))
@@ -69,9 +72,13 @@ func (f *fixture) createAndWatch() {
 		}
 		return ""
 	})
+	healthy := "none Unknown True"
+	if h.until(resourcesv1alpha1.ResourcesHealthy, isFalse) > startDelay { // on a busy machine, the Pods start late
+		healthy = "none Unknown False True"
+	}
 	for conditionType, expected := range map[resourcesv1alpha1.ConditionType]string{
-		resourcesv1alpha1.ResourcesApplied: "none Progressing True", resourcesv1alpha1.ResourcesHealthy: "none Unknown True",
-		resourcesv1alpha1.ResourcesProgressing: "none Unknown True False", resourcesv1alpha1.Ready: "none Unknown True",
+		resourcesv1alpha1.ResourcesApplied: "none Progressing True", resourcesv1alpha1.ResourcesHealthy: healthy,
+		resourcesv1alpha1.ResourcesProgressing: "none Unknown True False", resourcesv1alpha1.Ready: healthy,
 	} {
 		if got := h.statuses(conditionType); !isExcerpt(got, expected) {
 			f.Errorf("%s was %s, want %s", conditionType, got, expected)
