@@ -42,6 +42,8 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^kubectl get --raw \S+/shoots/\S+ \| jq .+ \| kubectl replace --raw \S+/binding -f -$`), "needs a garden with two Seeds: TestMigration"},
 	{regexp.MustCompile(`^bin/greeting\b`), "runs until it is stopped; TestWritingExtensions starts it this way"},
 	{regexp.MustCompile(`^bin/kubectl get (pods|networkpolicy)\b`), "needs the landscape: test/landscape/e2e"},
+	{regexp.MustCompile(`^bin/kubectl (get (gardens|managedresources --namespace garden) |--kubeconfig \.run/landscape/garden\.kubeconfig get seeds)`),
+		"needs the landscape: TestGarden in test/landscape/e2e"},
 	{regexp.MustCompile(`^bin/(kubectl get seeds,|kubectl-mr get shoot/|kubectl --kubeconfig \S+(shoot|nodes)\.kubeconfig )`),
 		"needs the landscape: TestFleet in test/landscape/e2e"},
 	{regexp.MustCompile(`^bin/kubectl-mr ui\b`), "serves until it is stopped: test/ui"},

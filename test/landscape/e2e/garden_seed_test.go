@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
@@ -20,6 +24,7 @@ func (c *cluster) seedOfVirtualGarden(of *fleet.Fleet) {
 	stop := c.logInstallations(f)
 	defer stop()
 	must(c.t, f.UpSeed(c.ctx, *nodes))
+	c.inspectGarden(of)
 	c.inShoot(f)
 	began := time.Now()
 	must(c.t, f.UpSeed(c.ctx, *nodes))
@@ -33,4 +38,24 @@ func (c *cluster) seedOfVirtualGarden(of *fleet.Fleet) {
 	must(c.t, f.DeleteSeed(c.ctx))
 	must(c.t, f.UninstallSeed())
 	must(c.t, of.GardenIsReady(c.ctx))
+}
+
+// inspectGarden runs the commands of docs/landscape.md with which operators inspect the Garden.
+func (c *cluster) inspectGarden(f *fleet.Fleet) {
+	c.t.Helper()
+	garden, err := f.WriteGardenKubeconfig(c.ctx)
+	must(c.t, err)
+	for _, inspection := range []struct{ kubeconfig, arguments, want string }{
+		{base.Kubeconfig(), "get gardens", fleet.GardenName},
+		{base.Kubeconfig(), "get managedresources --namespace garden", "virtual-garden-kube-apiserver"},
+		{garden, "get seeds,shoots,projects --all-namespaces", "shoot.core.gardener.cloud/registry"},
+	} {
+		command := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), strings.Fields(inspection.arguments)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+inspection.kubeconfig)
+		output, err := command.CombinedOutput()
+		if err != nil || !strings.Contains(string(output), inspection.want) {
+			c.t.Errorf("kubectl %s: %v", inspection.arguments, err)
+		}
+		c.t.Logf("kubectl %s\n%s", inspection.arguments, output)
+	}
 }
