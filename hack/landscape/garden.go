@@ -65,8 +65,8 @@ func gardenUp(o *landscape.Options) *cobra.Command {
 // nextStepsOfGarden are commands for users. The arguments are the paths of the kubeconfigs of the runtime cluster and of the virtual garden.
 const nextStepsOfGarden = `
   export KUBECONFIG=%s
-  bin/kubectl get gardens                                  # conditions of the Garden
-  bin/kubectl-mr get garden/local                          # its ManagedResources
+  bin/kubectl get gardens             # the state of the Garden
+  bin/kubectl-mr get -n garden        # its ManagedResources
   bin/kubectl --kubeconfig %s get seeds,shoots,projects --all-namespaces`
 
 // nextStepOfShoot is a command for the Shoot. The argument is the path of its kubeconfig.
