@@ -113,7 +113,7 @@ func WriteStatus(tb testing.TB, c client.Client, object client.Object) {
 	Must(tb, retry.RetryOnConflict(conflicts, func() error {
 		live, ok := object.DeepCopyObject().(client.Object)
 		if !ok {
-			return fmt.Errorf("a copy of %T is no object", object)
+			return fmt.Errorf("a copy of %T is not an object", object)
 		}
 		if err := c.Get(tb.Context(), client.ObjectKeyFromObject(object), live); err != nil {
 			return err
