@@ -54,7 +54,7 @@ func TestKubeconfigs(t *testing.T) {
 		t.Errorf("a kubeconfig of a Shoot without addresses: %v, want Invalid", err)
 	}
 	shoot.Status.AdvertisedAddresses = []gardencorev1beta1.ShootAdvertisedAddress{{Name: "external", URL: "https://" + config.Host}, {Name: "other", URL: "https://other"}}
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 
 	request.Spec.ExpirationSeconds = ptr(int64(599))
 	if err := c.SubResource("adminkubeconfig").Create(t.Context(), shoot, request); !apierrors.IsInvalid(err) {

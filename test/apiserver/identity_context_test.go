@@ -51,7 +51,7 @@ func TestTokenContexts(t *testing.T) {
 	shoot.Spec.SeedName = ptr(seed.Name)
 	kit.Must(t, c.SubResource("binding").Update(t.Context(), shoot))
 	shoot.Status.TechnicalID = "shoot--contexts--owner"
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	entry := func(name, bucket string) *gardencorev1beta1.BackupEntry {
 		entry := exampleOf(t, "BackupEntry", namespace, name, &gardencorev1beta1.BackupEntry{})
 		entry.Spec.BucketName, entry.Spec.SeedName = bucket, ptr(seed.Name)

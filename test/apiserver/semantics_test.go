@@ -66,7 +66,7 @@ func TestStatusIsApart(t *testing.T) {
 	shoot.Labels = map[string]string{"changed": "with-the-status"}
 	region := shoot.Spec.Region
 	shoot.Spec.Region = "elsewhere"
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	if shoot.Status.TechnicalID == "" || shoot.Spec.Region != region || shoot.Labels["changed"] != "" || shoot.Generation != 1 {
 		t.Errorf("after an update of the status: technical ID %q, region %q, labels %v, generation %d", shoot.Status.TechnicalID, shoot.Spec.Region, shoot.Labels, shoot.Generation)
 	}

@@ -73,7 +73,7 @@ func TestShootRules(t *testing.T) {
 
 	bound.Status.LastOperation = &gardencorev1beta1.LastOperation{Type: "Restore", State: "Processing", LastUpdateTime: metav1.Now(), Description: "moves"}
 	bound.Status.TechnicalID, bound.Status.UID = "shoot--ruled--one", bound.UID
-	kit.WriteStatus(t, c, bound)
+	kit.Must(t, c.Status().Update(t.Context(), bound))
 	confirmDeletion(bound)
 	kit.Must(t, c.Update(t.Context(), bound))
 	forbidden(c.Delete(t.Context(), bound), "moves to another Seed")
@@ -83,7 +83,7 @@ func TestShootRules(t *testing.T) {
 	profile.Spec.MachineTypes[0].Usable = ptr(false)
 	kit.Must(t, c.Update(t.Context(), profile))
 	bound.Status.LastOperation.State = "Succeeded"
-	kit.WriteStatus(t, c, bound)
+	kit.Must(t, c.Status().Update(t.Context(), bound))
 	bound.Labels["a"], bound.Spec.Provider.Workers[0].Maximum = "b", 3
 	kit.Must(t, c.Update(t.Context(), bound))
 	kit.Must(t, c.Delete(t.Context(), bound))

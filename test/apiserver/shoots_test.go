@@ -26,7 +26,7 @@ func TestBinding(t *testing.T) {
 	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending, LastUpdateTime: metav1.Now(),
 	}
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 
 	region := shoot.Spec.Region
 	shoot.Spec.Region, shoot.Spec.SeedName = "elsewhere", ptr("first")
@@ -35,14 +35,14 @@ func TestBinding(t *testing.T) {
 		t.Errorf("bound: region %q, Seed %q, generation %d, last operation %v", shoot.Spec.Region, *shoot.Spec.SeedName, shoot.Generation, shoot.Status.LastOperation)
 	}
 	shoot.Status.SeedName = ptr("first")
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"seedName":"second"}}`))
 	kit.Must(t, c.SubResource("binding").Patch(t.Context(), shoot, patch))
 	if shoot.Labels[constants.LabelPrefixSeedName+"first"] != "true" || shoot.Labels[constants.LabelPrefixSeedName+"second"] != "true" {
 		t.Errorf("labels while the Shoot moves: %v", shoot.Labels)
 	}
 	shoot.Status.SeedName = ptr("second")
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	if _, left := shoot.Labels[constants.LabelPrefixSeedName+"first"]; left {
 		t.Errorf("labels after the Shoot moved: %v", shoot.Labels)
 	}
@@ -122,7 +122,7 @@ func TestShootOperations(t *testing.T) {
 		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
 			Type: gardencorev1beta1.LastOperationTypeReconcile, State: state, LastUpdateTime: metav1.Now(),
 		}
-		kit.WriteStatus(t, c, shoot)
+		kit.Must(t, c.Status().Update(t.Context(), shoot))
 	}
 	operate(gardencorev1beta1.LastOperationStateSucceeded)
 	refused := shoot.DeepCopy()
@@ -138,7 +138,7 @@ func TestShootOperations(t *testing.T) {
 		Resources: shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources,
 		Provider:  gardencorev1beta1.EncryptionProviderStatus{Type: gardencorev1beta1.EncryptionProviderTypeAESCBC},
 	}}
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	annotate("reconcile;rotate-observability-credentials")
 	expect("reconcile", 2, "rotate-observability-credentials")
 	annotate("rotate-credentials-start;rotate-ca-start")
@@ -151,7 +151,7 @@ func TestShootOperations(t *testing.T) {
 
 	operate(gardencorev1beta1.LastOperationStateSucceeded)
 	shoot.Status.LastOperation.Type = gardencorev1beta1.LastOperationTypeMigrate
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	expect("migrated", 5, "")
 
 	shoot.Finalizers = []string{"test.gardener.cloud/wait"}
@@ -161,7 +161,7 @@ func TestShootOperations(t *testing.T) {
 	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
 	expect("deleted", 6, "")
 	shoot.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "no rights", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthorized}}}
-	kit.WriteStatus(t, c, shoot)
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	shoot.Annotations = map[string]string{constants.AnnotationConfirmationForceDeletion: "true"}
 	kit.Must(t, c.Update(t.Context(), shoot))
 	expect("forced deletion", 7, "")
@@ -259,7 +259,7 @@ func TestBastionHeartbeat(t *testing.T) {
 	}
 	past := metav1.NewTime(first.Add(-1e12).Truncate(1e9))
 	bastion.Status.LastHeartbeatTimestamp = &past
-	kit.WriteStatus(t, c, bastion)
+	kit.Must(t, c.Status().Update(t.Context(), bastion))
 	if bastion.Status.ExpirationTimestamp.Sub(past.Time).Hours() != 1 {
 		t.Errorf("expiration after an update of the status: %+v", bastion.Status)
 	}
