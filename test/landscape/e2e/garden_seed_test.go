@@ -36,7 +36,7 @@ func (c *cluster) seedOfVirtualGarden(of *fleet.Fleet) {
 	}
 	must(c.t, f.DeleteShoot(c.ctx))
 	must(c.t, f.DeleteSeed(c.ctx))
-	must(c.t, f.UninstallSeed())
+	must(c.t, f.UninstallSeed(c.ctx))
 	must(c.t, of.GardenIsReady(c.ctx))
 }
 

@@ -201,8 +201,18 @@ func (f *Fleet) UpSeed(ctx context.Context, withNodes bool) error {
 	return f.execute(ctx, slices.Concat(machineSteps, seedSteps, nodeSteps))
 }
 
-// UninstallSeed removes gardenlet after the Seed has been deleted.
-func (f *Fleet) UninstallSeed() error { return f.uninstall("gardenlet", constants.GardenNamespace) }
+// UninstallSeed removes gardenlet after the Seed has been deleted, and the kubeconfig that gardenlet has created.
+func (f *Fleet) UninstallSeed(ctx context.Context) error {
+	if err := f.uninstall("gardenlet", constants.GardenNamespace); err != nil {
+		return err
+	}
+	kubeconfig := &corev1.Secret{}
+	kubeconfig.Namespace, kubeconfig.Name = constants.GardenNamespace, "gardenlet-kubeconfig"
+	if err := client.IgnoreNotFound(f.base.Delete(ctx, kubeconfig)); err != nil {
+		return fmt.Errorf("delete the kubeconfig of gardenlet: %w", err)
+	}
+	return nil
+}
 
 // UninstallOperator removes the operator and its namespace after the Garden has been deleted.
 func (f *Fleet) UninstallOperator(ctx context.Context) error {
