@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,16 +19,7 @@ func fleetUp(o *landscape.Options) *cobra.Command {
 		Long: "Start the base cluster, install a garden and a seed on it with their charts, and create a Shoot without nodes and one with two nodes.\n\n" +
 			"It continues an interrupted installation, and updates an existing one to the current source.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := landscape.New(*o)
-			if err != nil {
-				return err
-			}
-			if err := l.Up(c.Context()); err != nil {
-				return err
-			}
-			say := func(format string, arguments ...any) { fmt.Fprintf(o.Out, format+"\n", arguments...) }
-			say("Installing the fleet.")
-			f, err := fleet.New(l, say)
+			l, f, say, err := started(c.Context(), o, "Installing the fleet.")
 			if err != nil {
 				return err
 			}
@@ -44,6 +36,21 @@ func fleetUp(o *landscape.Options) *cobra.Command {
 		}}
 	c.Flags().BoolVar(&withNodes, "nodes", true, "create a Shoot with two nodes, and a user's Deployment in it")
 	return c
+}
+
+// started starts the base cluster, and returns what installs on it, and a function that prints a line.
+func started(ctx context.Context, o *landscape.Options, next string) (*landscape.Landscape, *fleet.Fleet, func(string, ...any), error) {
+	l, err := landscape.New(*o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := l.Up(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	say := func(format string, arguments ...any) { fmt.Fprintf(o.Out, format+"\n", arguments...) }
+	say("%s", next)
+	f, err := fleet.New(l, say)
+	return l, f, say, err
 }
 
 // explain writes the kubeconfigs of the fleet, and prints commands to inspect it. The garden and the seed are the base

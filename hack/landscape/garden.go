@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/trellis-k8s/trellis/test/landscape"
-	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
 // gardenUp starts the base cluster, and installs a Garden with the operator, a Seed and a Shoot on it.
@@ -18,16 +15,7 @@ func gardenUp(o *landscape.Options) *cobra.Command {
 			"It continues an interrupted installation, and updates an existing one to the current source. A base cluster with a fleet must be removed first.",
 		Example: "  landscape garden\n  landscape garden --nodes        # with a Shoot that has two nodes\n  landscape garden --seed=false   # only the Garden",
 		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := landscape.New(*o)
-			if err != nil {
-				return err
-			}
-			if err := l.Up(c.Context()); err != nil {
-				return err
-			}
-			say := func(format string, arguments ...any) { fmt.Fprintf(o.Out, format+"\n", arguments...) }
-			say("Installing the Garden.")
-			f, err := fleet.New(l, say)
+			l, f, say, err := started(c.Context(), o, "Installing the Garden.")
 			if err != nil {
 				return err
 			}

@@ -130,8 +130,9 @@ func (in Inputs) handsOver(kind schema.GroupKind, objects func(Inputs) ([]client
 		if !in.IsGarden {
 			return
 		}
-		in.IsGarden = false
-		all, err := objects(in)
+		alone := in
+		alone.IsGarden = false
+		all, err := objects(alone)
 		if err != nil {
 			return // the objects of the bundle have the same error
 		}
