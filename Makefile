@@ -203,6 +203,17 @@ bench-gateway: controlplane build bin/bench-gateway ## Measure the gateway with 
 bin/bench-gateway:
 	@$(GO) build -o $@ ./test/bench-gateway
 
+# Flags for bin/bench-garden, see test/bench-garden/main.go.
+BENCHGARDENFLAGS ?=
+
+.PHONY: bench-garden
+bench-garden: controlplane build bin/bench-garden ## Measure the controller-manager and the scheduler with 1,000 Shoots (13 minutes; BENCHGARDENFLAGS, see docs/controllers.md).
+	bin/bench-garden $(BENCHGARDENFLAGS)
+
+.PHONY: bin/bench-garden
+bin/bench-garden:
+	@$(GO) build -o $@ ./test/bench-garden
+
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...

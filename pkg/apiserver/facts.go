@@ -45,14 +45,14 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 	if err != nil {
 		return nil, nil, err
 	}
-	kube, err := client.New(config.ClientConfig, client.Options{})
+	kube, err := client.New(kubeConnection(config), client.Options{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the garden: %w", err)
 	}
 	f := &facts{live: live}
 	garden := &gardenadmission.Garden{Live: live, Kube: kube, Authorizer: config.Authorization.Authorizer, Now: time.Now}
 	f.addReaders(garden)
-	if garden.Secret, err = secretReader(config.ClientConfig); err != nil {
+	if garden.Secret, err = secretReader(kubeConnection(config)); err != nil {
 		return nil, nil, err
 	}
 	for _, informer := range f.informers {
@@ -76,6 +76,14 @@ func (f *facts) options(raw metav1.ListOptions) *client.ListOptions {
 	options := f.only
 	options.Raw = &raw
 	return &options
+}
+
+// kubeConnection returns the connection to the garden's kube-apiserver. Requests of users wait for its answers, so this server does not
+// limit them: by default, a client sends five in a second, and only five Shoots could be bound in a second. kube-apiserver limits its clients.
+func kubeConnection(config *server.RecommendedConfig) *rest.Config {
+	connection := rest.CopyConfig(config.ClientConfig)
+	connection.QPS = -1
+	return connection
 }
 
 // secretReader returns a function that reads a Secret of the garden's kube-apiserver.

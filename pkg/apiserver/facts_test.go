@@ -2,6 +2,8 @@ package apiserver
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,8 @@ import (
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -93,6 +97,37 @@ func TestWaitsForFactsEnd(t *testing.T) {
 			if err := read.from(); !apierrors.IsServiceUnavailable(err) || time.Since(began) != read.wait {
 				t.Errorf("%s: the error %v after %s, want 503 after %s", name, err, time.Since(began), read.wait)
 			}
+		}
+	})
+}
+
+// answer answers a request without a connection.
+type answer func(*http.Request) (*http.Response, error)
+
+func (a answer) RoundTrip(request *http.Request) (*http.Response, error) { return a(request) }
+
+// TestReadsForRequestsAreNotLimited reads many Secrets one after the other. The clock of the test passes only while the client waits.
+func TestReadsForRequestsAreNotLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		missing := answer(func(request *http.Request) (*http.Response, error) {
+			recorder := httptest.NewRecorder()
+			recorder.WriteHeader(http.StatusNotFound)
+			return recorder.Result(), nil
+		})
+		config := &server.RecommendedConfig{ClientConfig: &rest.Config{Host: "https://garden.example.org", Transport: missing}}
+		read, err := secretReader(kubeConnection(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 100 {
+			if _, err := read(t.Context(), "garden", "absent"); !apierrors.IsNotFound(err) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the client waited %s", waited)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (o *Options) New(version string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kubernetes.NewForConfig(config.ClientConfig)
+	kube, err := kubernetes.NewForConfig(kubeConnection(config))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the garden: %w", err)
 	}

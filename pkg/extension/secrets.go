@@ -20,7 +20,6 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	finalizers "github.com/trellis-k8s/trellis/pkg/finalizer"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -35,14 +34,13 @@ func AddSecretsToManager(mgr manager.Manager, kinds ...extensionsv1alpha1.Object
 	if err != nil {
 		return fmt.Errorf("select the Secrets of resource-managers: %w", err)
 	}
-	watched, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+	watched, err := watches.NewCache(mgr, "the Secrets of resource-managers", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			watches.MetadataOf("Secret"): {Label: labels.NewSelector().Add(*managed), Transform: reduceSecret},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("create the cache of the Secrets of resource-managers: %w", err)
+		return err
 	}
 	if err := mgr.Add(watched); err != nil {
 		return fmt.Errorf("add the cache of the Secrets of resource-managers: %w", err)

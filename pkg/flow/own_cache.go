@@ -1,8 +1,6 @@
 package flow
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,7 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // OwnCache returns a cache of the ManagedResources that one flow has emitted, for its watches. It has those of some namespaces, or of all if
@@ -23,12 +21,7 @@ func OwnCache(mgr manager.Manager, flow string, namespaces ...string) (cache.Cac
 		}
 		selected.Namespaces[namespace] = cache.Config{}
 	}
-	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+	return watches.NewCache(mgr, "the ManagedResources of "+flow, cache.Options{
 		ByObject: map[client.Object]cache.ByObject{&resourcesv1alpha1.ManagedResource{}: selected},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of the ManagedResources of %s: %w", flow, err)
-	}
-	return made, nil
 }

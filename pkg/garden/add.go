@@ -28,7 +28,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/watches"
@@ -94,17 +93,8 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 	inNamespace := func(selector labels.Selector) cache.ByObject {
 		return cache.ByObject{Namespaces: map[string]cache.Config{o.Namespace: {LabelSelector: selector}}}
 	}
-	options := cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-		DefaultTransform: cache.TransformStripManagedFields(),
-	}
 	build := func(name string, kinds map[client.Object]cache.ByObject) (cache.Cache, error) {
-		options.ByObject = kinds
-		built, err := cache.New(mgr.GetConfig(), options)
-		if err != nil {
-			return nil, fmt.Errorf("create the cache of %s: %w", name, err)
-		}
-		return built, nil
+		return watches.NewCache(mgr, name, cache.Options{ByObject: kinds})
 	}
 	c := &caches{}
 	if c.runtime, err = build("the runtime cluster", map[client.Object]cache.ByObject{

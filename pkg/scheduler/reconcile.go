@@ -22,6 +22,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/scheduler/decision"
 )
 
@@ -93,7 +94,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.waiting.add(request.NamespacedName, refusal{answer: answer, project: project})
 		return reconcile.Result{}, r.report(ctx, shoot, answer.Text())
 	}
-	return reconcile.Result{}, r.bind(ctx, shoot, seed)
+	err = r.bind(ctx, shoot, seed)
+	if requeue.OnlyConflicts(err) { // the controller-manager changes new Shoots at the same time
+		return reconcile.Result{RequeueAfter: requeue.AfterConflict}, nil
+	}
+	return reconcile.Result{}, err
 }
 
 // responsible reports whether this scheduler assigns a Shoot.

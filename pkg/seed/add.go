@@ -41,7 +41,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
 	"github.com/trellis-k8s/trellis/pkg/stalepods"
@@ -143,9 +142,8 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 		}
 		components[namespace] = cache.Config{}
 	}
-	options := cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-		DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: false,
+	c := &caches{}
+	if c.seed, err = watches.NewCache(mgr, "the seed", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			&resourcesv1alpha1.ManagedResource{}: {Namespaces: components},
 			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
@@ -162,23 +160,20 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 			&corev1.Service{}: {Label: labels.SelectorFromSet(kubeapiserver.Labels())},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 		},
-	}
-	c := &caches{}
-	if c.seed, err = cache.New(mgr.GetConfig(), options); err != nil {
-		return nil, fmt.Errorf("create a cache of the seed: %w", err)
+	}); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if c.emitted, err = flow.IndexOwners(ctx, c.seed); err != nil {
 		return nil, err
 	}
-	options.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
-		LabelSelector: labels.SelectorFromSet(labels.Set{constants.LabelSecretsManagerIdentity: identity}),
-	}}}}
-	if c.material, err = cache.New(mgr.GetConfig(), options); err != nil {
-		return nil, fmt.Errorf("create a cache of the Secrets of gardenlet: %w", err)
-	}
-	return c, nil
+	c.material, err = watches.NewCache(mgr, "the Secrets of gardenlet", cache.Options{
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
+			LabelSelector: labels.SelectorFromSet(labels.Set{constants.LabelSecretsManagerIdentity: identity}),
+		}}}},
+	})
+	return c, err
 }
 
 func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches) (*reconciler, error) {

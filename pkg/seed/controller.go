@@ -18,6 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -60,6 +61,8 @@ type reconciler struct {
 	unused int
 	// written is the Seed as returned by the last write. The cache might not show it yet.
 	written latest.Store[*corev1beta1.Seed]
+	// troubled is since when passes fail only for reasons that pass by themselves.
+	troubled requeue.Since
 	// lastRefusal is the text of the last Event about a refused deletion. It prevents duplicate Events.
 	lastRefusal string
 }

@@ -30,11 +30,14 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 	if failure == nil && p.in.Deleting {
 		failure = p.finish(ctx)
 	}
-	if failure == nil {
+	passes := p.troubled.Passes(p.seed.UID, failure, p.Wake.Now)
+	switch {
+	case failure == nil:
 		return p.Wake.Result(), nil
-	}
-	if requeue.OnlyConflicts(failure) {
+	case requeue.OnlyConflicts(failure):
 		return reconcile.Result{RequeueAfter: requeue.AfterConflict}, nil
+	case passes:
+		return reconcile.Result{}, failure
 	}
 	failure = errors.Join(failure, p.write(ctx, p.seed, p.failed(p.seed, failure)))
 	p.events.Eventf(p.seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))

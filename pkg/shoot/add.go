@@ -29,7 +29,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
@@ -115,14 +114,7 @@ type caches struct {
 
 func newCaches(mgr manager.Manager) (*caches, error) {
 	with := func(objects map[client.Object]cache.ByObject) (cache.Cache, error) {
-		made, err := cache.New(mgr.GetConfig(), cache.Options{
-			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-			DefaultTransform: cache.TransformStripManagedFields(), ByObject: objects,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("make a cache of the control planes: %w", err)
-		}
-		return made, nil
+		return watches.NewCache(mgr, "the control planes", cache.Options{ByObject: objects})
 	}
 	labelled := func(key, value string) cache.ByObject {
 		return cache.ByObject{Label: labels.SelectorFromSet(labels.Set{key: value})}

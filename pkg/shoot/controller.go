@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionwebhooks"
@@ -88,7 +89,9 @@ type reconciler struct {
 	// reports are what extensions reported about nodes, by the UIDs of Shoots and the names of bundles.
 	reports map[types.UID]map[string]extensionReport
 	// unpermitted is since when gardenlet has no rights for Shoots, by their UIDs.
-	unpermitted map[types.UID]time.Time
+	unpermitted requeue.Since
+	// troubled is since when passes fail only for reasons that pass by themselves.
+	troubled requeue.Since
 }
 
 // Reconcile makes a plan of a Shoot and emits it. It sends no requests if nothing has to be done.

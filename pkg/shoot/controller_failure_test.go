@@ -3,8 +3,10 @@ package shoot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +19,9 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // failing returns a reconciler whose seed refuses a ManagedResource, and which has all that a pass needs.
@@ -102,6 +106,35 @@ func TestSeveralStepsFail(t *testing.T) {
 	for _, want := range []string{"denied the request", "exceeded quota"} {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(in.Shoot.Status.LastOperation.Description, want) {
 			t.Errorf("%q is missing: %v; %+v", want, err, in.Shoot.Status.LastOperation)
+		}
+	}
+}
+
+// TestFailuresThatPass checks when failures that pass by themselves are errors of a Shoot: once they have lasted for [requeue.TransientFor]. Until
+// then the status shows the progress, and there is no Event.
+func TestFailuresThatPass(t *testing.T) {
+	in := known(t)
+	r, _ := failing(t, &in, "")
+	recorder := events.NewFakeRecorder(10)
+	r.events = recorder
+	slow := fmt.Errorf("read Secret shoot--dev--one/ca: %w", context.DeadlineExceeded)
+	for _, emitted := range []bool{false, true} {
+		r.troubled.Forget(in.Shoot.UID)
+		in.Shoot.Status.LastOperation.State, in.Shoot.Status.LastErrors = corev1beta1.LastOperationStateProcessing, nil
+		for _, after := range []time.Duration{0, requeue.TransientFor - time.Second, requeue.TransientFor} {
+			p := r.newPass(in.Shoot)
+			p.in, p.Wake.Now = in, in.Now.Add(after)
+			if emitted {
+				p.Result.Live.ManagedResources = map[flow.Key]*resourcesv1alpha1.ManagedResource{}
+			}
+			_, err := p.report(t.Context(), slow)
+			state, passes := in.Shoot.Status.LastOperation.State, after < requeue.TransientFor
+			if !errors.Is(err, context.DeadlineExceeded) || (state != corev1beta1.LastOperationStateError) != passes || (len(recorder.Events) == 0) != passes {
+				t.Errorf("emitted: %t, after %s: the state is %s, %d Events, error %v", emitted, after, state, len(recorder.Events), err)
+			}
+		}
+		for len(recorder.Events) > 0 {
+			<-recorder.Events
 		}
 	}
 }

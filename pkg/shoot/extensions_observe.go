@@ -19,7 +19,7 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/issuer"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // asked is when extensions were requested to reconcile a generation of a Shoot.
@@ -35,17 +35,11 @@ func newDomains(garden cluster.Cluster, seed string) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the default domains: %w", err)
 	}
-	made, err := cache.New(garden.GetConfig(), cache.Options{
-		HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-		DefaultTransform: cache.TransformStripManagedFields(),
+	return watches.NewCache(garden, "the default domains", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Namespaces: map[string]cache.Config{constants.PrefixSeedNamespace + seed: {LabelSelector: selector}}},
 		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of the default domains: %w", err)
-	}
-	return made, nil
 }
 
 // reduceService removes all fields of a Service except its type and addresses.

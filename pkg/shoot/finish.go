@@ -84,11 +84,12 @@ func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
 	r.release(client.ObjectKeyFromObject(in.Shoot))
 	r.rewrites.Keep(in.Owner.UID, rotation.Position{})
+	r.unpermitted.Forget(in.Owner.UID)
+	r.troubled.Forget(in.Owner.UID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.copied, in.Owner.UID)
 	delete(r.asked, in.Owner.UID)
 	delete(r.reports, in.Owner.UID)
-	delete(r.unpermitted, in.Owner.UID)
 	delete(r.owners, in.Namespace)
 }

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -43,24 +42,9 @@ func roleOf(seedName string) string {
 // awaitsRights reports whether a pass has failed only because gardenlet does not have its rights for the Shoot yet. It remembers since
 // when. After [rightsWithin], the failure is an error.
 func (p *pass) awaitsRights(failure error) bool {
-	r, uid, now := p.reconciler, p.shoot.UID, p.Wake.Now
-	lacks := lacksRights(r.options.SeedName)
+	lacks := lacksRights(p.options.SeedName)
 	awaits := failure != nil && requeue.OnlyOf(failure, func(err error) bool { return lacks(err) || apierrors.IsConflict(err) }) && !requeue.OnlyConflicts(failure)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !awaits {
-		delete(r.unpermitted, uid)
-		return false
-	}
-	since, known := r.unpermitted[uid]
-	if !known {
-		since = now
-		if r.unpermitted == nil {
-			r.unpermitted = map[types.UID]time.Time{}
-		}
-		r.unpermitted[uid] = now
-	}
-	return now.Before(since.Add(rightsWithin))
+	return p.unpermitted.Within(p.shoot.UID, awaits, p.Wake.Now, rightsWithin)
 }
 
 // awaitRights reports that the Shoot waits for gardenlet's rights.

@@ -21,7 +21,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/latest"
-	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -53,6 +52,7 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 	case p.awaitsRights(failure):
 		return p.awaitRights(ctx, failure)
 	case failure == nil && !emitted:
+		p.troubled.Forget(p.shoot.UID)
 		return p.Wake.Result(), nil
 	case !emitted:
 		return reconcile.Result{}, p.reportFailure(ctx, failure)
@@ -81,21 +81,15 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 	return wake, reported(failure)
 }
 
-// reportFailure reports an error that ended the pass before its bundles were emitted.
-func (p *pass) reportFailure(ctx context.Context, failure error) error {
-	reason := flow.ReasonOf(failure)
-	if !isKept(p.shoot, failure) {
-		failure = errors.Join(failure, p.write(ctx, p.shoot, p.failed(p.shoot, reason)))
-	}
-	p.events.Eventf(p.shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", reason)
-	return failure
-}
-
 // writeProgress writes the status after an emission.
 func (p *pass) writeProgress(ctx context.Context, failure error) error {
 	shoot, before := p.shoot, p.shoot.Status.LastOperation
 	status, later := p.progress(p.in, p.Result)
-	if failure != nil {
+	passes := p.passes(failure)
+	switch {
+	case passes && status.LastOperation.State == corev1beta1.LastOperationStateSucceeded:
+		return nil // all bundles are done, but a step has to be repeated
+	case failure != nil && !passes:
 		status, later = p.failedStep(p.in, status, failure), 0
 		p.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))
 	}
@@ -284,86 +278,6 @@ func (r *reconciler) waitsForSeed(shoot *corev1beta1.Shoot, why string) corev1be
 	}
 	if status.LastOperation.State == corev1beta1.LastOperationStatePending {
 		status.LastOperation.Description = flow.UpperFirst(why) + "."
-	}
-	return status
-}
-
-// isKept reports whether an error does not change the status: it passes by itself, and what the Shoot last reported is
-// still true.
-func isKept(shoot *corev1beta1.Shoot, err error) bool {
-	last := shoot.Status.LastOperation
-	succeeded := last != nil && last.State == corev1beta1.LastOperationStateSucceeded && !isUnfinished(shoot)
-	return requeue.OnlyConflicts(err) || succeeded && requeue.OnlyOf(err, requeue.IsTransient)
-}
-
-// failed returns the status after an error that does not concern a bundle. It becomes the only one of lastErrors without a task.
-func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.ShootStatus {
-	status := *shoot.Status.DeepCopy()
-	now := metav1.NewTime(r.options.Clock.Now())
-	before := ptr.Deref(status.LastOperation, corev1beta1.LastOperation{})
-	next := corev1beta1.LastOperation{
-		Type: operationType(shoot), State: corev1beta1.LastOperationStateError, Progress: before.Progress, LastUpdateTime: before.LastUpdateTime,
-		Description: flow.UpperFirst(strings.TrimSuffix(text, ".")) + ". Operation will be retried.",
-	}
-	if next != before {
-		next.LastUpdateTime = now
-	}
-	status.LastOperation = &next
-	status.LastErrors = withoutTask(status.LastErrors, flow.UpperFirst(text), now)
-	return status
-}
-
-// withoutTask returns the errors of bundles, and another one, whose time remains if it is among them already.
-func withoutTask(all []corev1beta1.LastError, text string, now metav1.Time) []corev1beta1.LastError {
-	next := corev1beta1.LastError{Description: text, LastUpdateTime: &now}
-	var errs []corev1beta1.LastError
-	for _, one := range all {
-		switch {
-		case one.TaskID != nil:
-			errs = append(errs, one)
-		case one.Description == text && one.LastUpdateTime != nil:
-			next.LastUpdateTime = one.LastUpdateTime
-		}
-	}
-	return append(errs, next)
-}
-
-// almostDone is the maximum progress of an operation if one of its steps has failed.
-const almostDone = 99
-
-// reportedError is an error that needs no report in the status: the status reports it, or it does not concern the operation.
-type reportedError struct{ error }
-
-// Unwrap returns the error that needs no report.
-func (e reportedError) Unwrap() error { return e.error }
-
-// reported marks an error as one that needs no report in the status. It returns nil for nil.
-func reported(err error) error {
-	if err == nil {
-		return nil
-	}
-	return reportedError{err}
-}
-
-// failedStep returns the status after an emission during which a step has failed. It keeps the errors of components and the
-// progress of the given status, but an operation does not succeed in this pass.
-func (r *reconciler) failedStep(in Inputs, progress corev1beta1.ShootStatus, failure error) corev1beta1.ShootStatus {
-	shoot := in.Shoot.DeepCopy()
-	before := shoot.Status.LastOperation
-	former := slices.DeleteFunc(shoot.Status.LastErrors, func(one corev1beta1.LastError) bool { return one.TaskID != nil })
-	shoot.Status.LastErrors = slices.Concat(progress.LastErrors, former)
-	if before != nil {
-		current := *before
-		current.Progress = max(current.Progress, min(progress.LastOperation.Progress, almostDone))
-		shoot.Status.LastOperation = &current
-	}
-	status := r.failed(shoot, flow.ReasonOf(failure))
-	if before != nil {
-		same := *status.LastOperation
-		same.LastUpdateTime = before.LastUpdateTime
-		if same == *before {
-			status.LastOperation = before
-		}
 	}
 	return status
 }

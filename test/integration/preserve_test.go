@@ -350,3 +350,28 @@ func TestForceOverwrite(t *testing.T) {
 		t.Errorf("the next reconcile writes %v", writes)
 	}
 }
+
+// TestVerticalAutoscalerDecidesAboutPods changes the requests of a running Pod as a VerticalPodAutoscaler does. It changes Pods, never
+// their workload, so they keep the requests, without any annotation, and the workload is not written.
+func TestVerticalAutoscalerDecidesAboutPods(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.web("        resources: {requests: {cpu: 100m}}\n"))
+	f.reconcileOK("set")
+	pods := &corev1.PodList{}
+	f.eventually("the Deployment has a Pod", func() bool {
+		must(t, f.client.List(f.ctx, pods, client.InNamespace(f.namespace), client.MatchingLabels{"app": "web"}))
+		return len(pods.Items) == 1
+	})
+	pod := &pods.Items[0]
+	must(t, f.client.SubResource("resize").Patch(f.ctx, pod, client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"700m"}}}]}}`)), client.FieldOwner("vpa-updater")))
+	before := f.liveDeployment()
+	f.reconcileOK("set")
+	if after := f.liveDeployment(); after.Generation != before.Generation {
+		t.Errorf("the Deployment was changed: %+v", after.Spec.Template.Spec.Containers)
+	}
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(pod), pod))
+	if got := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); got != "700m" {
+		t.Errorf("the Pod requests %s", got)
+	}
+}

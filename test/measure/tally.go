@@ -39,12 +39,21 @@ func (t Tally) Total() int {
 // Writes counts the requests that change something.
 func (t Tally) Writes() int {
 	writes := 0
-	for verb, count := range t.ByVerb() {
-		if (Request{Verb: verb}).Writes() {
-			writes += count
-		}
+	for _, count := range t.OnlyWrites() {
+		writes += count
 	}
 	return writes
+}
+
+// OnlyWrites returns the counts of requests that change something.
+func (t Tally) OnlyWrites() Tally {
+	result := Tally{}
+	for key, count := range t {
+		if verb, _, found := strings.Cut(key, " "); found && (Request{Verb: verb}).Writes() {
+			result[key] = count
+		}
+	}
+	return result
 }
 
 // Health counts the requests of the health controller.

@@ -41,12 +41,16 @@ const readySeconds = 30
 // startSeconds is the startup timeout of a Pod on a busy node.
 const startSeconds = 300
 
+// pathLive does not depend on etcd: a restart of the API server does not repair etcd. On an overloaded node, slow members of etcd had
+// all API servers restarted together, whose starts then kept the node overloaded.
+const pathLive = "/livez?exclude=etcd"
+
 func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	volumes, mounts := volumes(values, files)
 	container := corev1.Container{
 		Name: Name, Image: values.Image, Command: []string{parts.Program(Name)}, Args: flags(values),
 		Ports:        []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
-		StartupProbe: startupProbe(values), LivenessProbe: probe(values, "/livez"), ReadinessProbe: probe(values, "/readyz"),
+		StartupProbe: startupProbe(values), LivenessProbe: probe(values, pathLive), ReadinessProbe: probe(values, "/readyz"),
 		Resources:    corev1.ResourceRequirements{Requests: requests(values)},
 		VolumeMounts: mounts,
 	}

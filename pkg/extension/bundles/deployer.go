@@ -18,7 +18,6 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -66,13 +65,9 @@ func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*De
 			delete(byObject, object) // CustomResourceDefinitions are not needed
 		}
 	}
-	own, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		ByObject: byObject, NewInformer: rewatch.NewInformer,
-		DefaultTransform: cache.TransformStripManagedFields(),
-	})
+	own, err := watches.NewCache(mgr, "ManagedResources", cache.Options{ByObject: byObject})
 	if err != nil {
-		return nil, fmt.Errorf("create a cache of ManagedResources: %w", err)
+		return nil, err
 	}
 	reader, err := flow.IndexOwners(ctx, own)
 	if err != nil {

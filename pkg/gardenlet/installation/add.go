@@ -29,7 +29,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/helmchart/registry"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -87,9 +86,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 
 // newCache returns a cache of emitted objects, and the same cache with an index by owner.
 func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedReader, error) {
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-		DefaultTransform: cache.TransformStripManagedFields(),
+	c, err := watches.NewCache(mgr, "the seed", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			// This includes ManagedResources of others, which remain unchanged.
 			&resourcesv1alpha1.ManagedResource{}: {
@@ -101,7 +98,7 @@ func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedR
 		},
 	})
 	if err != nil {
-		return nil, flow.IndexedReader{}, fmt.Errorf("make a cache of the seed: %w", err)
+		return nil, flow.IndexedReader{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -14,7 +14,6 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/operator/virtual"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rights"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
@@ -36,14 +35,13 @@ func (r *Registrar) AddToManager(ctx context.Context) error {
 	if err := r.Controllers.Add(ctx, r.Deps, controller.Always); err != nil {
 		return err
 	}
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+	secrets, err := watches.NewCache(mgr, "the kubeconfig for the virtual garden", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{r.Deps.Namespace: {
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, virtual.SecretName),
 		}}}},
 	})
 	if err != nil {
-		return fmt.Errorf("create a cache of the kubeconfig for the virtual garden: %w", err)
+		return err
 	}
 	if err := mgr.Add(secrets); err != nil {
 		return fmt.Errorf("add the cache of the kubeconfig for the virtual garden: %w", err)

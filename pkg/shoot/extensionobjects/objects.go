@@ -27,7 +27,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension/heartbeat"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // ErrNotSynced says that objects of a kind exist that have not been read yet, for example after a start. It ends by itself:
@@ -45,15 +45,14 @@ type Objects struct {
 
 // New creates the cache and adds it to the manager. The cache cannot have options for kinds that the seed does not define yet.
 func New(mgr manager.Manager) (*Objects, error) {
-	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+	made, err := watches.NewCache(mgr, "the objects of extensions", cache.Options{
 		DefaultTransform: Reduce, ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, heartbeat.LeaseName)},
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache of the objects of extensions: %w", err)
+		return nil, err
 	}
 	for _, object := range []client.Object{&apiextensionsv1.CustomResourceDefinition{}, &coordinationv1.Lease{}} {
 		if _, err := made.GetInformer(context.Background(), object, cache.BlockUntilSynced(false)); err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// TestShootsChanging creates, changes and deletes Shoots in real containers all the time, as many at once as -landscape.shoots
+// TestShootsChanging creates, changes and deletes Shoots in real containers all the time, as many by turns as -landscape.shoots
 // says. Next to them is one that never starts, and those of TestShootDeletions come and go. No other Shoot reports an error at any
-// moment.
+// moment. An idle control plane costs a tenth of a CPU, so at most one more of the Shoots exist at once than this machine has CPUs.
 func TestShootsChanging(t *testing.T) {
 	if *changing == 0 {
 		t.Skip("takes as long as it is told to: -landscape.changing 30m -landscape.shoots 6")
@@ -34,12 +34,20 @@ func TestShootsChanging(t *testing.T) {
 	broken := client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: "broken"}
 	must(t, f.CreateShoot(c.ctx, broken, missingVersion))
 	var users sync.WaitGroup
-	rounds, times, changes := make([]int, max(*shoots, 1)), &lives{}, make(chan struct{}, runtime.NumCPU())
+	rounds, times := make([]int, max(*shoots, 1)), &lives{}
+	exist, change := make(chan struct{}, runtime.NumCPU()+1), make(chan struct{}, max(1, runtime.NumCPU()/2))
 	for i := range rounds {
 		users.Go(func() {
 			key := client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: fmt.Sprintf("changing-%02d", i)}
 			for ctx.Err() == nil {
-				if err := c.live(f, key, changes, times); err != nil {
+				select {
+				case exist <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+				err := c.live(f, key, change, times)
+				<-exist
+				if err != nil {
 					t.Errorf("round %d of %s: %v", rounds[i]+1, key.Name, err)
 					return
 				}
@@ -97,8 +105,8 @@ func (l *lives) String() string {
 	return text
 }
 
-// live is the life of one Shoot: it is created, changed, and deleted. Only as many Shoots change at once as this machine has CPUs: API servers
-// that start together on fewer are killed by their probes.
+// live is the life of one Shoot: it is created, changed, and deleted. Only half as many Shoots change at once as this machine has CPUs, next to
+// the deletions: API servers that start together on fewer need minutes.
 func (c *cluster) live(f *fleet.Fleet, key client.ObjectKey, changes chan struct{}, times *lives) error {
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	var took [3]time.Duration

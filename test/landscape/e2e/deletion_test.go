@@ -154,7 +154,7 @@ func (c *cluster) deleteShoot(f *fleet.Fleet, key client.ObjectKey, force bool) 
 	must(c.t, f.Get(c.ctx, key, shoot))
 	began := time.Now()
 	if force {
-		c.reportError(shoot)
+		c.reportError(f, shoot)
 	}
 	deleted := make(chan error, 1)
 	go func() { deleted <- f.DeleteConfirmed(c.ctx, shoot.DeepCopy()) }()
@@ -166,9 +166,9 @@ func (c *cluster) deleteShoot(f *fleet.Fleet, key client.ObjectKey, force bool) 
 	c.nothingOfShootIsLeft(f, shoot)
 }
 
-// reportError reports an error with a code as an extension does: the API server allows a forced deletion only for these
-// errors.
-func (c *cluster) reportError(shoot *corev1beta1.Shoot) {
+// reportError reports an error with a code as an extension does, and waits until the Shoot has it: the API server allows a forced deletion
+// only for these errors.
+func (c *cluster) reportError(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 	c.t.Helper()
 	extension := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: example.TypeSeed}}
 	must(c.t, c.Get(c.ctx, client.ObjectKeyFromObject(extension), extension))
@@ -180,6 +180,17 @@ func (c *cluster) reportError(shoot *corev1beta1.Shoot) {
 		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateError, Description: "the account is locked", LastUpdateTime: now,
 	}
 	must(c.t, c.Status().Patch(c.ctx, extension, before))
+	c.eventually("the Shoot reports the error", func() error {
+		if err := f.Get(c.ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
+			return err
+		}
+		for _, one := range shoot.Status.LastErrors {
+			if slices.Contains(one.Codes, corev1beta1.ErrorInfraUnauthorized) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the last errors are %+v", shoot.Status.LastErrors)
+	})
 }
 
 // force requests a forced deletion as soon as the API server allows it.

@@ -27,7 +27,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/bindings"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -102,8 +101,7 @@ func newCache(mgr manager.Manager, label string) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("select objects with the label %s: %w", label, err)
 	}
-	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+	return watches.NewCache(mgr, "objects with the label "+label, cache.Options{
 		DefaultLabelSelector: labels.NewSelector().Add(*exists),
 		DefaultTransform: cachetransform.Of(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 			reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: cachetransform.Meta(object)}
@@ -111,10 +109,6 @@ func newCache(mgr manager.Manager, label string) (cache.Cache, error) {
 			return reduced
 		}),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of objects with the label %s: %w", label, err)
-	}
-	return made, nil
 }
 
 // watchMarked adds the watches of the objects of a kind that have a label. It reports when they lose the label, too.

@@ -3,7 +3,6 @@ package extensionclusterrole
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // name of the controller.
@@ -47,15 +46,13 @@ func Controller() controller.Controller {
 func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 	marked := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelCustomExtensionsPermissions: "true"})}
 	accounts := accountMeta()
-	own, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-		DefaultTransform: cache.TransformStripManagedFields(),
+	own, err := watches.NewCache(mgr, "the ClusterRoles of extensions", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			&rbacv1.ClusterRole{}: marked, &rbacv1.ClusterRoleBinding{}: marked, accounts: {Transform: reduce},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("make a cache of the ClusterRoles of extensions: %w", err)
+		return err
 	}
 	r := &reconciler{cached: own, garden: deps.Client, recorder: deps.Recorder}
 	built, err := controller.Build(mgr, name, r, nil)

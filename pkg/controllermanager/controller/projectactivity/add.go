@@ -3,7 +3,6 @@ package projectactivity
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/projectuse"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -67,12 +65,11 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 	var errs []error
 	// Caches select by one label each. They have only metadata of the few objects with it.
 	for _, label := range []string{constants.LabelReferenceSecretBinding, constants.LabelReferenceCredentialsBinding} {
-		labelled, err := cache.New(mgr.GetConfig(), cache.Options{
-			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+		labelled, err := watches.NewCache(mgr, "the objects with the label "+label, cache.Options{
 			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{label: "true"}), DefaultTransform: cachetransform.Of(reduce),
 		})
 		if err != nil {
-			return fmt.Errorf("make a cache of the objects with the label %s: %w", label, err)
+			return err
 		}
 		errs = append(errs, mgr.Add(labelled))
 		for _, kind := range referenced() {

@@ -3,7 +3,6 @@ package seed
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,7 +14,6 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -37,12 +35,11 @@ func Controller() controller.Controller {
 // add adds the controller to the manager of the garden.
 func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 	// A separate cache, because that of the manager has only the metadata of Secrets.
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+	secrets, err := watches.NewCache(mgr, "the Secrets with a role", cache.Options{
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: copied(), Transform: reduce}},
 	})
 	if err != nil {
-		return fmt.Errorf("make a cache of the Secrets with a role: %w", err)
+		return err
 	}
 	r := &reconciler{secrets: secrets, garden: deps.Client, recorder: deps.Recorder}
 	isOfSeed := predicate.NewPredicateFuncs(func(object client.Object) bool { return ofSeed(object.GetName()) })

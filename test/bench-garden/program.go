@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/measure"
+)
+
+const stopTimeout = 30 * time.Second
+
+// program is a measured program.
+type program struct {
+	// name is that of its binary, and agent the first word of its user agent.
+	name, agent string
+	// configuration is its configuration file, with three values: the path of the kubeconfig, and the ports of health and metrics.
+	configuration string
+
+	garden  *garden.Garden
+	path    string
+	process *controlplane.Process
+	starts  int
+}
+
+// programs are the measured programs.
+func programs(plane *garden.Garden, directory string) []*program {
+	all := []*program{
+		{name: "controller-manager", agent: "controller-manager", configuration: `apiVersion: controllermanager.config.gardener.cloud/v1alpha1
+kind: ControllerManagerConfiguration
+gardenClientConnection: {kubeconfig: %s}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}
+`},
+		{name: "scheduler", agent: "gardener-scheduler", configuration: `apiVersion: scheduler.config.gardener.cloud/v1alpha1
+kind: SchedulerConfiguration
+clientConnection: {kubeconfig: %s}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}
+`},
+	}
+	for _, one := range all {
+		one.garden, one.path = plane, filepath.Join(directory, one.name)
+	}
+	return all
+}
+
+// start starts the program and waits until it is ready.
+func (p *program) start(ctx context.Context) error {
+	var ports [2]int
+	for i := range ports {
+		port, err := controlplane.FreePort()
+		if err != nil {
+			return err
+		}
+		ports[i] = port
+	}
+	p.starts++
+	name := fmt.Sprintf("%s-%d", p.name, p.starts)
+	file := filepath.Join(p.garden.Dir(), name+".yaml")
+	text := fmt.Appendf(nil, p.configuration, filepath.Join(p.garden.Dir(), "kubeconfig"), ports[0], ports[1])
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("configure the %s: %w", p.name, err)
+	}
+	var err error
+	if p.process, err = p.garden.StartProcess(name, p.path, "--config", file); err != nil {
+		return err
+	}
+	if err := measure.AwaitReady(ctx, p.process, fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[0])); err != nil {
+		return fmt.Errorf("wait for the %s to become ready: %w", p.name, err)
+	}
+	return nil
+}
+
+// stop stops the program as a cluster would.
+func (p *program) stop() error { return p.process.Stop(stopTimeout) }
+
+// sent reports whether the program sent a request that counts. An Event may be sent later than its reason.
+func (p *program) sent(request measure.Request) bool {
+	return request.Client == p.agent && request.Counts() && request.Resource != "events"
+}

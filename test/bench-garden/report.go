@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/trellis-k8s/trellis/test/measure"
+)
+
+// results are the figures of a run.
+type results struct {
+	Options options `json:"options"`
+	CPUs    int     `json:"cpus"`
+	// Projects is the time until all Projects are ready, Created until all Shoots are created, and Scheduled until all of them have a Seed.
+	Projects  time.Duration `json:"projects"`
+	Created   time.Duration `json:"created"`
+	Scheduled time.Duration `json:"scheduled"`
+	Programs  []figures     `json:"programs"`
+}
+
+// figures are those of one program. Memory is resident, in bytes.
+type figures struct {
+	Name               string        `json:"name"`
+	AtRest             measure.Tally `json:"atRest"`
+	Memory             int64         `json:"memory"`
+	AfterRestart       measure.Tally `json:"afterRestart"`
+	MemoryAfterRestart int64         `json:"memoryAfterRestart"`
+}
+
+// publish writes the results in a form: table, markdown or json.
+func (r *results) publish(form string, out io.Writer) error {
+	r.CPUs = runtime.NumCPU()
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	_, err := fmt.Fprintf(out, "%s Shoots, %d Projects, %d Seeds, %d CPUs: Projects ready after %.1f s; Shoots created in %.1f s, scheduled %.1f s later\n\n%s",
+		measure.Thousands(r.Options.Shoots), r.Options.Projects, r.Options.Seeds, r.CPUs, r.Projects.Seconds(), r.Created.Seconds(),
+		(r.Scheduled - r.Created).Seconds(), measure.Table(r.lines(), form == "markdown"))
+	return err
+}
+
+// lines returns the lines of the table.
+func (r *results) lines() [][]string {
+	lines := [][]string{{"program", fmt.Sprintf("requests in %s at rest", r.Options.Rest), "memory", "after a restart: reads", "writes", "memory", "requests"}}
+	for _, one := range r.Programs {
+		lines = append(lines, []string{
+			one.Name, fmt.Sprint(one.AtRest.Total()), measure.Mebibytes(one.Memory),
+			fmt.Sprint(one.AfterRestart.Total() - one.AfterRestart.Writes()), fmt.Sprint(one.AfterRestart.Writes()),
+			measure.Mebibytes(one.MemoryAfterRestart), one.AtRest.Add(one.AfterRestart.OnlyWrites()).String(),
+		})
+	}
+	return lines
+}
