@@ -78,13 +78,15 @@ func (g *Garden) ResourceOf(kind schema.GroupVersionKind) (schema.GroupResource,
 	return mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// SecretsOfGarden returns the metadata of the Secrets in the namespace garden that have a label.
+// SecretsOfGarden returns the metadata of the Secrets in the namespace garden that have a label, as kube-apiserver has them in memory. A
+// consistent list waits until that memory has caught up with etcd, which takes 100 ms whenever anything else was just written.
 func (g *Garden) SecretsOfGarden(ctx context.Context, label, value string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	if err := g.Kube.List(ctx, list, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{label: value}); err != nil {
+	fromMemory := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+	if err := g.Kube.List(ctx, list, fromMemory, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{label: value}); err != nil {
 		return nil, Unavailable("list the Secrets with the label %s=%s: %v", label, value, err)
 	}
 	return list.Items, nil

@@ -113,6 +113,13 @@ func prepareServed(ctx context.Context, config *rest.Config) (*side, error) {
 	if err := createNamespace(ctx, config); err != nil {
 		return nil, err
 	}
+	// Admission plugins look up the Project of a Shoot, and would read all Projects live if it had none.
+	project := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"namespace": namespace}}}
+	project.SetGroupVersionKind(gardencorev1beta1.SchemeGroupVersion.WithKind("Project"))
+	project.SetName("bench")
+	if err := c.Create(ctx, project); err != nil {
+		return nil, fmt.Errorf("create a Project: %w", err)
+	}
 	delete(object.Object, "status")
 	object.SetName(placeholder)
 	object.SetNamespace(namespace)

@@ -87,7 +87,7 @@ func (g *world) createSeed(ctx context.Context, i int) error {
 		return err
 	}
 	before := client.MergeFrom(seed.DeepCopy())
-	places := corev1.ResourceList{corev1beta1.SeedResourceShoots: *resource.NewQuantity(int64(g.options.Shoots), resource.DecimalSI)}
+	places := corev1.ResourceList{corev1beta1.SeedResourceShoots: *resource.NewQuantity(int64(2*g.options.Shoots+requests), resource.DecimalSI)}
 	seed.Status.Capacity, seed.Status.Allocatable = places, places
 	seed.Status.LastOperation = &corev1beta1.LastOperation{
 		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
@@ -146,10 +146,10 @@ func (g *world) createProject(ctx context.Context, i int) error {
 	return nil
 }
 
-// createShoot creates a Shoot without workers, whose maintenance is half a day away.
-func (g *world) createShoot(ctx context.Context, i int) error {
+// shoot returns a Shoot without workers, whose maintenance is half a day away.
+func (g *world) shoot(i int) *corev1beta1.Shoot {
 	begin := time.Now().UTC().Add(12 * time.Hour)
-	shoot := &corev1beta1.Shoot{
+	return &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: constants.PrefixProjectNamespace + projectName(i%g.options.Projects), Name: fmt.Sprintf("s%05d", i)},
 		Spec: corev1beta1.ShootSpec{
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local",
@@ -159,6 +159,10 @@ func (g *world) createShoot(ctx context.Context, i int) error {
 			}},
 		},
 	}
+}
+
+func (g *world) createShoot(ctx context.Context, i int) error {
+	shoot := g.shoot(i)
 	if err := g.Create(ctx, shoot); err != nil {
 		return fmt.Errorf("create Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}

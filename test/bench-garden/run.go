@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -27,6 +29,8 @@ import (
 )
 
 const (
+	// requests is the number of Shoots that are created one after the other.
+	requests = 50
 	// poll is the period with which the state of the garden is read, except while requests are counted.
 	poll = 200 * time.Millisecond
 	// quiet is how long the programs must not send requests until they are at rest, and settleTimeout how long that may take.
@@ -149,7 +153,33 @@ func (g *world) fill(ctx context.Context) error {
 		return err
 	}
 	g.results.Scheduled = time.Since(began)
-	return g.succeed(ctx)
+	return errors.Join(g.succeed(ctx), g.alone(ctx))
+}
+
+// alone measures requests for Shoots that one user sends one after the other.
+func (g *world) alone(ctx context.Context) error {
+	g.say("creating and changing %d Shoots one after the other", requests)
+	var created, changed []time.Duration
+	for i := range requests {
+		shoot := g.shoot(g.options.Shoots + i)
+		shoot.Spec.SeedName = ptr.To(seedName(0))
+		began := time.Now()
+		if err := g.Create(ctx, shoot); err != nil {
+			return fmt.Errorf("create Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+		}
+		created = append(created, time.Since(began))
+		before := client.MergeFrom(shoot.DeepCopy())
+		shoot.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeDevelopment)
+		began = time.Now()
+		if err := g.Patch(ctx, shoot, before); err != nil {
+			return fmt.Errorf("change Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+		}
+		changed = append(changed, time.Since(began))
+	}
+	slices.Sort(created)
+	slices.Sort(changed)
+	g.results.Create, g.results.Change = created[len(created)/2], changed[len(changed)/2]
+	return nil
 }
 
 // rest counts the requests while nothing happens but the heartbeats of the gardenlets.
