@@ -110,7 +110,7 @@ func (a answer) RoundTrip(request *http.Request) (*http.Response, error) { retur
 func TestReadsForRequestsAreNotLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		missing := answer(func(request *http.Request) (*http.Response, error) {
+		missing := answer(func(*http.Request) (*http.Response, error) {
 			recorder := httptest.NewRecorder()
 			recorder.WriteHeader(http.StatusNotFound)
 			return recorder.Result(), nil

@@ -136,7 +136,8 @@ func (g *world) fill(ctx context.Context) error {
 		return err
 	}
 	if err := g.await(ctx, "Projects are ready", &corev1beta1.ProjectList{}, func(object runtime.Object) bool {
-		return object.(*corev1beta1.Project).Status.Phase == corev1beta1.ProjectReady
+		project, is := object.(*corev1beta1.Project)
+		return is && project.Status.Phase == corev1beta1.ProjectReady
 	}); err != nil {
 		return err
 	}
@@ -148,7 +149,8 @@ func (g *world) fill(ctx context.Context) error {
 	}
 	g.results.Created = time.Since(began)
 	if err := g.await(ctx, "Shoots have a Seed", &corev1beta1.ShootList{}, func(object runtime.Object) bool {
-		return object.(*corev1beta1.Shoot).Spec.SeedName != nil
+		shoot, is := object.(*corev1beta1.Shoot)
+		return is && shoot.Spec.SeedName != nil
 	}); err != nil {
 		return err
 	}
