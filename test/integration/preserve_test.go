@@ -351,11 +351,12 @@ func TestForceOverwrite(t *testing.T) {
 	}
 }
 
-// TestVerticalAutoscalerDecidesAboutPods changes the requests of a running Pod as a VerticalPodAutoscaler does. It changes Pods, never
+// TestVerticalAutoscalerDecidesAboutPods changes the requests of a Pod as a VerticalPodAutoscaler does. It changes Pods, never
 // their workload, so they keep the requests, without any annotation, and the workload is not written.
 func TestVerticalAutoscalerDecidesAboutPods(t *testing.T) {
 	f := newFixture(t)
-	f.manage("set", f.web("        resources: {requests: {cpu: 100m}}\n"))
+	// The simulated nodes do not resize Pods, so this one stays without a node.
+	f.manage("set", f.web("        resources: {requests: {cpu: 100m}}\n      nodeSelector: {no: such}\n"))
 	f.reconcileOK("set")
 	pods := &corev1.PodList{}
 	f.eventually("the Deployment has a Pod", func() bool {
