@@ -15,20 +15,41 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// passes reports whether the failure of this pass is not an error of the Shoot yet, because it passes by itself.
-func (p *pass) passes(failure error) bool {
-	return p.troubled.Passes(p.shoot.UID, failure, p.Wake.Now)
-}
-
 // reportFailure reports an error that ended the pass before its bundles were emitted.
 func (p *pass) reportFailure(ctx context.Context, failure error) error {
-	if p.passes(failure) || isKept(p.shoot, failure) {
+	passes := p.passes(failure)
+	if isKept(p.shoot, failure) {
 		return failure
 	}
 	reason := flow.ReasonOf(failure)
+	if passes {
+		return errors.Join(failure, p.write(ctx, p.shoot, p.retried(p.shoot, reason)))
+	}
 	failure = errors.Join(failure, p.write(ctx, p.shoot, p.failed(p.shoot, reason)))
 	p.events.Eventf(p.shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", reason)
 	return failure
+}
+
+// retried returns the status while a failure is expected to pass: the operation continues, and says what it waits for.
+func (r *reconciler) retried(shoot *corev1beta1.Shoot, text string) corev1beta1.ShootStatus {
+	status := *shoot.Status.DeepCopy()
+	before := ptr.Deref(status.LastOperation, corev1beta1.LastOperation{})
+	if before.State == corev1beta1.LastOperationStateError || before.State == corev1beta1.LastOperationStateFailed {
+		return status
+	}
+	next := before
+	next.Type, next.State = operationType(shoot), corev1beta1.LastOperationStateProcessing
+	next.Description = waiting(text)
+	if next != before {
+		next.LastUpdateTime = metav1.NewTime(r.options.Clock.Now())
+	}
+	status.LastOperation = &next
+	return status
+}
+
+// waiting returns the description of an operation while a failure is expected to pass.
+func waiting(text string) string {
+	return "Waiting: " + strings.TrimSuffix(text, ".") + ". This is tried again, and is an error if it stays."
 }
 
 // isKept reports whether an error does not change the status: it passes by itself, and what the Shoot last reported is

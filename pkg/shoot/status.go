@@ -85,13 +85,16 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 func (p *pass) writeProgress(ctx context.Context, failure error) error {
 	shoot, before := p.shoot, p.shoot.Status.LastOperation
 	status, later := p.progress(p.in, p.Result)
-	passes := p.passes(failure)
+	passes, succeeds := p.passes(failure), status.LastOperation.State == corev1beta1.LastOperationStateSucceeded
 	switch {
-	case passes && status.LastOperation.State == corev1beta1.LastOperationStateSucceeded:
-		return nil // all bundles are done, but a step has to be repeated
-	case failure != nil && !passes:
+	case failure == nil:
+	case !passes:
 		status, later = p.failedStep(p.in, status, failure), 0
 		p.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))
+	case !isKept(shoot, failure) && (succeeds || status.LastOperation.State == corev1beta1.LastOperationStateProcessing):
+		status, later = p.retried(shoot, flow.ReasonOf(failure)), 0
+	case succeeds && before.State != corev1beta1.LastOperationStateSucceeded:
+		return nil // a step has to be repeated
 	}
 	p.Wake.In(later)
 	if err := p.write(ctx, shoot, status); err != nil {
@@ -112,6 +115,11 @@ func (p *pass) writeProgress(ctx context.Context, failure error) error {
 		p.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
 	}
 	return nil
+}
+
+// passes reports whether the failure of this pass is not an error of the Shoot yet, because it passes by itself.
+func (p *pass) passes(failure error) bool {
+	return p.troubled.Passes(p.shoot.UID, failure, p.Wake.Now)
 }
 
 // nameOf returns the name of an operation for messages.

@@ -168,7 +168,7 @@ func (w *world) reports(text string) {
 	w.Helper()
 	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the Shoot reports "+text, func() string {
 		last := w.get().Status.LastOperation
-		if last.State != corev1beta1.LastOperationStateError || !strings.Contains(last.Description, text) {
+		if last.State == corev1beta1.LastOperationStateSucceeded || !strings.Contains(last.Description, text) {
 			return fmt.Sprintf("%+v", last)
 		}
 		return ""
