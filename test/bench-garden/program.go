@@ -14,12 +14,21 @@ import (
 
 const stopTimeout = 30 * time.Second
 
+// configuration is the file of a program: its group and kind, its connection to the garden, and the ports of health and metrics.
+const configuration = `apiVersion: %s.config.gardener.cloud/v1alpha1
+kind: %sConfiguration
+%s: {kubeconfig: %s}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}
+`
+
 // program is a measured program.
 type program struct {
 	// name is that of its binary, and agent the first word of its user agent.
 	name, agent string
-	// configuration is its configuration file, with three values: the path of the kubeconfig, and the ports of health and metrics.
-	configuration string
+	// group and kind are the beginnings of those of its configuration file, and connection is the field in it with the kubeconfig.
+	group, kind, connection string
 
 	garden  *garden.Garden
 	path    string
@@ -30,20 +39,8 @@ type program struct {
 // programs are the measured programs.
 func programs(plane *garden.Garden, directory string) []*program {
 	all := []*program{
-		{name: "controller-manager", agent: "controller-manager", configuration: `apiVersion: controllermanager.config.gardener.cloud/v1alpha1
-kind: ControllerManagerConfiguration
-gardenClientConnection: {kubeconfig: %s}
-server:
-  healthProbes: {bindAddress: 127.0.0.1, port: %d}
-  metrics: {bindAddress: 127.0.0.1, port: %d}
-`},
-		{name: "scheduler", agent: "gardener-scheduler", configuration: `apiVersion: scheduler.config.gardener.cloud/v1alpha1
-kind: SchedulerConfiguration
-clientConnection: {kubeconfig: %s}
-server:
-  healthProbes: {bindAddress: 127.0.0.1, port: %d}
-  metrics: {bindAddress: 127.0.0.1, port: %d}
-`},
+		{name: "controller-manager", agent: "controller-manager", group: "controllermanager", kind: "ControllerManager", connection: "gardenClientConnection"},
+		{name: "scheduler", agent: "gardener-scheduler", group: "scheduler", kind: "Scheduler", connection: "clientConnection"},
 	}
 	for _, one := range all {
 		one.garden, one.path = plane, filepath.Join(directory, one.name)
@@ -64,7 +61,7 @@ func (p *program) start(ctx context.Context) error {
 	p.starts++
 	name := fmt.Sprintf("%s-%d", p.name, p.starts)
 	file := filepath.Join(p.garden.Dir(), name+".yaml")
-	text := fmt.Appendf(nil, p.configuration, filepath.Join(p.garden.Dir(), "kubeconfig"), ports[0], ports[1])
+	text := fmt.Appendf(nil, configuration, p.group, p.kind, p.connection, filepath.Join(p.garden.Dir(), "kubeconfig"), ports[0], ports[1])
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("configure the %s: %w", p.name, err)
 	}
@@ -81,7 +78,7 @@ func (p *program) start(ctx context.Context) error {
 // stop stops the program as a cluster would.
 func (p *program) stop() error { return p.process.Stop(stopTimeout) }
 
-// sent reports whether the program sent a request that counts. An Event may be sent later than its reason.
+// sent reports whether the program sent a request that counts.
 func (p *program) sent(request measure.Request) bool {
-	return request.Client == p.agent && request.Counts() && request.Resource != "events"
+	return request.Client == p.agent && request.Counts()
 }

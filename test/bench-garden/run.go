@@ -155,7 +155,10 @@ func (g *world) fill(ctx context.Context) error {
 		return err
 	}
 	g.results.Scheduled = time.Since(began)
-	return errors.Join(g.succeed(ctx), g.alone(ctx))
+	if err := g.succeed(ctx); err != nil {
+		return err
+	}
+	return g.alone(ctx)
 }
 
 // alone measures requests for Shoots that one user sends one after the other.
