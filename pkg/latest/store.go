@@ -34,11 +34,17 @@ func (s *Store[T]) Newest(cached T) T {
 		return cached
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
-	if err != nil || order >= 0 {
+	if err != nil || order > 0 || order == 0 && !isGone(written) {
 		delete(s.written, cached.GetUID())
 		return cached
 	}
 	return written.DeepCopy()
+}
+
+// isGone reports whether an object was deleted by the write that returned it. To the removal of the last finalizer, the API server answers
+// with the object without it, but in its previous revision (k8s.io/apiserver, Store.deleteWithoutFinalizers), which a cache may still have.
+func isGone(written client.Object) bool {
+	return written.GetDeletionTimestamp() != nil && len(written.GetFinalizers()) == 0
 }
 
 // Remember stores an object as the API server returned it after a write.

@@ -2,8 +2,10 @@ package latest
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -32,6 +34,26 @@ func TestNewest(t *testing.T) {
 		if got.UID != test.want.UID || got.ResourceVersion != test.want.ResourceVersion || len(store.written) != test.remembered {
 			t.Errorf("%s: got %s %s, %d remembered", name, got.UID, got.ResourceVersion, len(store.written))
 		}
+	}
+}
+
+// TestGone checks that an object whose last finalizer was removed stays gone, although the API server returned it in the revision that the
+// cache has.
+func TestGone(t *testing.T) {
+	cached := object("a", "10")
+	cached.DeletionTimestamp, cached.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"gardener"}
+	written := cached.DeepCopy()
+	written.Finalizers = nil
+	var store Store[*corev1.ConfigMap]
+	store.Remember(written)
+	for range 2 {
+		if got := store.Newest(cached); len(got.Finalizers) > 0 {
+			t.Error("the deleted object is read again")
+		}
+	}
+	store.Forget(client.ObjectKeyFromObject(cached))
+	if got := store.Newest(cached); len(got.Finalizers) == 0 {
+		t.Error("a deleted object is remembered after it was forgotten")
 	}
 }
 
