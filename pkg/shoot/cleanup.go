@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
@@ -52,7 +55,10 @@ func (in Inputs) cleanUpStages() []cleanup.Stage {
 
 // cleanUpSince returns the start of the first due task: the end of the previous one, or the start of the deletion.
 func (in Inputs) cleanUpSince() time.Time {
-	since := in.Shoot.DeletionTimestamp.Time
+	since := ptr.Deref(in.Shoot.DeletionTimestamp, metav1.Time{Time: in.Now}).Time
+	if in.Ledger == nil {
+		return since
+	}
 	for _, stage := range slices.Concat(
 		[]string{taskCleanUpBegins}, []string{cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources, cleanup.StageVolumes},
 	) {

@@ -2,7 +2,9 @@ package shoot
 
 import (
 	"slices"
+	"strings"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -40,6 +42,9 @@ func deletion(in Inputs) flow.Plan {
 		in.addLost(&plan, contents)
 		return plan
 	}
+	if !cleans {
+		in.limitInCluster(&plan)
+	}
 	for _, part := range contents.Parts {
 		if in.worked(part.Name) && in.starts(part.Name, cleans) {
 			plan.Recreated = append(plan.Recreated, in.key(part.Name))
@@ -63,6 +68,28 @@ func deletion(in Inputs) flow.Plan {
 
 // waitOrder is the wait of bundles that are deleted later.
 const waitOrder = "deletion-order"
+
+// waitInCluster is the wait for the flow's own objects in the cluster, once their deletion has taken too long.
+const waitInCluster = "objects-in-cluster"
+
+// limitInCluster makes it an error if the flow's own objects in the cluster are not deleted in time after the users' objects, for example
+// because the shoot's resource-manager does not run. Without an error, the deletion could neither end nor be forced.
+func (in Inputs) limitInCluster(plan *flow.Plan) {
+	deadline := in.cleanUpSince().Add(cleanUpTimeout)
+	if in.Now.Before(deadline) {
+		plan.Next = deadline
+		return
+	}
+	var left []string
+	for _, tombstone := range plan.Tombstones {
+		left = append(left, tombstone.Name)
+	}
+	plan.Waits = append(plan.Waits, flow.Wait{
+		Name: waitInCluster, Deadline: deadline, Code: corev1beta1.ErrorCleanupClusterResources,
+		Reason: "the resource-manager of the Shoot has not deleted the objects in the cluster of the ManagedResources " + strings.Join(left, ", ") +
+			": see whether " + resourcemanager.Name + " runs, or force the deletion",
+	})
+}
 
 // starts reports whether a part must be started for the deletion, because nothing in the cluster can be deleted without
 // it. The deletion of users' objects also requires controllers.

@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,41 @@ func TestCleanUpSince(t *testing.T) {
 		done(&in, []string{taskCleanUpBegins, cleanup.StageWebhooks}[:count]...)
 		if got := in.cleanUpSince(); !got.Equal(want) {
 			t.Errorf("%d done: %s, want %s", count, got, want)
+		}
+	}
+}
+
+// TestStoppedResourceManager checks that a deletion fails with a code that permits to force it if the objects in the cluster are not deleted in
+// time after the users' objects.
+func TestStoppedResourceManager(t *testing.T) {
+	ended := now.Add(4 * time.Minute) // of the last stage of the clean-up
+	for name, test := range map[string]struct {
+		after  time.Duration
+		errors bool
+	}{
+		"users' objects are gone":  {0, false},
+		"nearly ten minutes later": {cleanUpTimeout - time.Second, false},
+		"ten minutes later":        {cleanUpTimeout, true},
+		"a day later":              {24 * time.Hour, true},
+	} {
+		plan := planOf(t, up(t, func(in *Inputs) {
+			in.Deleting, in.Shoot.DeletionTimestamp, in.Now = true, &metav1.Time{Time: now}, ended.Add(test.after)
+			done(in, taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources)
+		}))
+		at := slices.IndexFunc(plan.Waits, func(wait flow.Wait) bool { return wait.Name == waitInCluster })
+		if (at >= 0) != test.errors || !test.errors && !plan.Next.Equal(ended.Add(cleanUpTimeout)) {
+			t.Errorf("%s: waits %+v, next at %s", name, plan.Waits, plan.Next)
+			continue
+		}
+		if !test.errors {
+			continue
+		}
+		report := flow.Progress(flow.Operation{}, flow.Owner{}, flow.Result{Plan: plan}, ended.Add(test.after))
+		failed := slices.ContainsFunc(report.LastErrors, func(one corev1beta1.LastError) bool {
+			return slices.Contains(one.Codes, corev1beta1.ErrorCleanupClusterResources) && strings.Contains(one.Description, bundleGardenerAccess)
+		})
+		if !failed {
+			t.Errorf("%s: the errors are %+v", name, report.LastErrors)
 		}
 	}
 }
