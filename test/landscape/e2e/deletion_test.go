@@ -180,6 +180,10 @@ func (c *cluster) reportError(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateError, Description: "the account is locked", LastUpdateTime: now,
 	}
 	must(c.t, c.Status().Patch(c.ctx, extension, before))
+	if shoot.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
+		// An error after an operation is a condition. It is an error of the next operation.
+		must(c.t, f.Patch(c.ctx, shoot.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"2h"}}}}`))))
+	}
 	c.eventually("the Shoot reports the error", func() error {
 		if err := f.Get(c.ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 			return err
