@@ -53,6 +53,7 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: in.copyMeta(constants.SuffixCACluster, constants.RoleCACluster), Data: map[string]string{constants.KeyCACert: string(bundle)},
 	}
+	configMap.Labels[constants.LabelDiscoveryPublic] = constants.DiscoveryShootCA
 	var err error
 	if next.configMap, err = ensure(ctx, r.garden, configMap, &corev1.ConfigMap{}, func(present *corev1.ConfigMap) bool {
 		same := maps.Equal(present.Data, configMap.Data)
@@ -130,7 +131,7 @@ func (in Inputs) copyMeta(suffix, role string) metav1.ObjectMeta {
 		Namespace: in.Shoot.Namespace, Name: in.Shoot.Name + suffix,
 		Labels: map[string]string{
 			constants.LabelGardenRole: role, constants.LabelShootName: in.Shoot.Name, labelShootUID: string(in.Owner.UID),
-			constants.LabelUpdateRestriction: "true", constants.LabelDiscoveryPublic: role,
+			constants.LabelUpdateRestriction: "true",
 		},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(in.Shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))},
 	}

@@ -77,5 +77,8 @@ func TestCopiesInTheGarden(t *testing.T) {
 	if bundle.Data["ca.crt"] != "authority" || authority.Labels["gardener.cloud/role"] != "ca-client" {
 		t.Errorf("%v, %v", bundle.Data, authority.Labels)
 	}
+	if bundle.Labels["discovery.gardener.cloud/public"] != "shoot-ca" || authority.Labels["discovery.gardener.cloud/public"] != "" {
+		t.Errorf("published are %v, %v", bundle.Labels, authority.Labels)
+	}
 	copies("corrected", false)
 }

@@ -1,5 +1,5 @@
-// Package kubecontrollermanager contains the kube-controller-manager of a shoot without workers: the controllers of
-// Kubernetes that need no nodes. Names, labels, ports and flags are the same as in Gardener.
+// Package kubecontrollermanager contains the kube-controller-manager of a shoot. Without workers, it runs the controllers of Kubernetes that need no
+// nodes. Names, labels, ports and flags are the same as in Gardener.
 package kubecontrollermanager
 
 import (

@@ -16,8 +16,10 @@ const (
 	LabelShootName = "shoot.gardener.cloud/name"
 	// LabelShootNamespace is the namespace of that Shoot.
 	LabelShootNamespace = "shoot.gardener.cloud/namespace"
-	// LabelDiscoveryPublic names the data of a Shoot that an object publishes: shoot-ca or serviceaccount.
+	// LabelDiscoveryPublic names the data of a Shoot that an object publishes: DiscoveryShootCA or serviceaccount.
 	LabelDiscoveryPublic = "discovery.gardener.cloud/public"
+	// DiscoveryShootCA is the value of LabelDiscoveryPublic of the certificate authority that clients verify the API server with.
+	DiscoveryShootCA = "shoot-ca"
 	// LabelSeedProvider is the infrastructure of a Seed.
 	LabelSeedProvider = "seed.gardener.cloud/provider"
 	// LabelSeedRegion is the region of a Seed.
