@@ -80,7 +80,8 @@ func compactAnnotations(mr *resourcesv1alpha1.ManagedResource) map[string]string
 	for key, value := range mr.Annotations {
 		switch _, reference := kept[key]; {
 		case reference:
-		case key == AnnotationOwner, key == AnnotationInputs, key == AnnotationBundles, key == AnnotationVersion, key == AnnotationProgram:
+		case key == AnnotationOwner, key == AnnotationInputs, key == AnnotationBundles, key == AnnotationVersion, key == AnnotationProgram,
+			key == AnnotationGeneration:
 			kept[cachetransform.Intern(key)] = cachetransform.Intern(value)
 		default:
 			kept[cachetransform.Intern(key)] = value

@@ -1,10 +1,14 @@
 package flow
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -15,6 +19,8 @@ type emission struct {
 	number int
 	// digest of the inputs, and version of the program.
 	digest, version string
+	// generation of the owner, 0 if it is not recorded.
+	generation int64
 	// bundles in the plan.
 	bundles bundleCodes
 }
@@ -32,6 +38,9 @@ func lastEmission(owned []*resourcesv1alpha1.ManagedResource) emission {
 			last = emission{number: number, digest: digest, version: versionIn(mr.Annotations), bundles: bundleCodes{}}
 		}
 		last.bundles.parse(mr.Annotations[AnnotationBundles])
+		if generation, err := strconv.ParseInt(mr.Annotations[AnnotationGeneration], 10, 64); err == nil {
+			last.generation = max(last.generation, generation)
+		}
 	}
 	return last
 }
@@ -47,7 +56,21 @@ func (e emission) next(plan Plan, version string) emission {
 	if e.digest != plan.Inputs || e.version != version {
 		number++
 	}
-	return emission{number: number, digest: plan.Inputs, version: version, bundles: plan.codes()}
+	return emission{number: number, digest: plan.Inputs, version: version, generation: plan.Generation, bundles: plan.codes()}
+}
+
+// LastGeneration returns the generation of an owner in the last emission, 0 if it is not recorded. The reader may be a cache: see
+// [IndexOwners].
+func LastGeneration(ctx context.Context, reader client.Reader, owner Owner) (int64, error) {
+	var list resourcesv1alpha1.ManagedResourceList
+	if err := reader.List(ctx, &list, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
+		return 0, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+	}
+	owned := make([]*resourcesv1alpha1.ManagedResource, 0, len(list.Items))
+	for i := range list.Items {
+		owned = append(owned, &list.Items[i])
+	}
+	return lastEmission(owned).generation, nil
 }
 
 // inputs is the value of AnnotationInputs.
@@ -56,6 +79,14 @@ func (e emission) inputs() string {
 		return ""
 	}
 	return strconv.Itoa(e.number) + "." + e.digest
+}
+
+// recordedGeneration is the value of AnnotationGeneration.
+func (e emission) recordedGeneration() string {
+	if e.generation == 0 {
+		return ""
+	}
+	return strconv.FormatInt(e.generation, 10)
 }
 
 // codeOnly reports whether a plan differs from the last emission only because of the program, as far as this is known:

@@ -21,6 +21,8 @@ const (
 	AnnotationVersion = "flow.resources.gardener.cloud/version"
 	// AnnotationProgram is [Plan.Program] of the plan that emitted the object.
 	AnnotationProgram = "flow.resources.gardener.cloud/program"
+	// AnnotationGeneration is [Plan.Generation] of the plan that emitted the object.
+	AnnotationGeneration = "flow.resources.gardener.cloud/generation"
 	// AnnotationDeleteAfter lists the bundles that must be deleted first, as JSON. Without it, these are the bundles that
 	// depend on it.
 	AnnotationDeleteAfter = "flow.resources.gardener.cloud/delete-after"

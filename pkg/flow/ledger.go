@@ -162,19 +162,27 @@ func (l *Ledger) label(secret *corev1.Secret) {
 
 // Write adds an entry. It fails if another writer has changed the ledger since it was read, so that no entry is lost.
 func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, name string, entry Entry) error {
+	if err := l.Change(ctx, writer, owner.Flow, func(entries map[string]Entry) { entries[name] = entry }); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// Change changes the entries of a ledger of a flow. It fails like Write.
+func (l *Ledger) Change(ctx context.Context, writer client.Writer, flow string, change func(entries map[string]Entry)) error {
 	entries := maps.Clone(l.entries)
 	if entries == nil {
 		entries = map[string]Entry{}
 	}
-	entries[name] = entry
+	change(entries)
 	text, err := json.Marshal(entries)
 	if err != nil {
-		return fmt.Errorf("write %s into the ledger: %w", name, err)
+		return fmt.Errorf("encode the ledger: %w", err)
 	}
 	secret := l.secret.DeepCopy()
 	if secret == nil {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}, Type: corev1.SecretTypeOpaque}
-		secret.Labels = map[string]string{LabelFlow: owner.Flow}
+		secret.Labels = map[string]string{LabelFlow: flow}
 	}
 	l.label(secret)
 	secret.Data = map[string][]byte{ledgerKey: text}
@@ -184,7 +192,7 @@ func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, n
 		err = writer.Update(ctx, secret)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s into the ledger in Secret %s: %w", name, l.key, err)
+		return fmt.Errorf("write the ledger in Secret %s: %w", l.key, err)
 	}
 	l.secret, l.entries = secret, entries
 	return nil

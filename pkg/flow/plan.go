@@ -32,6 +32,9 @@ type Plan struct {
 	// Program is a digest of what operators declare for many owners, such as images and the Seed; empty if there is
 	// nothing. It counts as a part of the version of the program.
 	Program string
+	// Generation of the owner, which [LastGeneration] returns after the emission; 0 if nothing needs it. It has no effect by itself: every
+	// change of it also changes Inputs.
+	Generation int64
 	// Window is the maintenance window in which code changes may be emitted; nil for always.
 	Window *Window
 	// Hold is the reason why nothing but the repair of deleted bundles is emitted; empty for none.

@@ -93,12 +93,13 @@ func (r *revision) render(owner Owner, by emission) ([]*corev1.Secret, *resource
 		return nil, nil, fmt.Errorf("%s: %w", bundle, err)
 	}
 	annotations := map[string]string{
-		AnnotationOwner:   owner.String(),
-		AnnotationDigest:  r.content + "." + digestOfNames(mr.Spec.SecretRefs),
-		AnnotationInputs:  by.inputs(),
-		AnnotationBundles: by.bundles.String(),
-		AnnotationVersion: programOf(by.version),
-		AnnotationProgram: strings.TrimPrefix(strings.TrimPrefix(by.version, programOf(by.version)), programEnd),
+		AnnotationOwner:      owner.String(),
+		AnnotationDigest:     r.content + "." + digestOfNames(mr.Spec.SecretRefs),
+		AnnotationInputs:     by.inputs(),
+		AnnotationBundles:    by.bundles.String(),
+		AnnotationVersion:    programOf(by.version),
+		AnnotationGeneration: by.recordedGeneration(),
+		AnnotationProgram:    strings.TrimPrefix(strings.TrimPrefix(by.version, programOf(by.version)), programEnd),
 	}
 	if annotations[AnnotationDeleteAfter], err = encodeIf(bundle.DeleteAfter != nil, bundle.DeleteAfter); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", bundle, err)

@@ -12,6 +12,9 @@ import (
 const (
 	// FlowSeed is the name of the flow of a seed. ManagedResources of this flow show that a cluster is a seed.
 	FlowSeed = constants.RoleSeed
+	// FlowShoot is the name of the flow of Shoots. In a Seed, it marks their ManagedResources, the Secrets with manifests, and what the Seed remembers
+	// of Shoots.
+	FlowShoot = constants.RoleShoot
 	// NetworkPolicies are the general network policies of all namespaces: a ManagedResource for the namespace garden, and a controller for all.
 	NetworkPolicies = "network-policies"
 	// EvictionRequirements are a controller that changes VerticalPodAutoscalers.

@@ -235,6 +235,9 @@ func (r *resolver) complete(config Config, current Secret) error {
 		return fmt.Errorf("the old secret %s of the rotation in phase %s is lost; restore it from the backup of the control plane's state",
 			config.Name, rotation.Phase)
 	}
+	if err := r.unknownRotation(config, current); err != nil {
+		return err
+	}
 	if item.Old != nil {
 		r.use(*item.Old)
 		if !rotation.Distributed {
@@ -256,6 +259,20 @@ func (r *resolver) complete(config Config, current Secret) error {
 	}
 	r.result.Items[config.Name] = item
 	return nil
+}
+
+// unknownRotation returns an error if a rotation began after the last one that is known, and the old Secret still exists. This happens when
+// the owner was restored from a backup. The known rotation is completed, so the old Secret would not be accepted any more, although clients
+// may have no other one.
+func (r *resolver) unknownRotation(config Config, current Secret) error {
+	known, began := r.state.Rotations[config.Name], rotationOf(current)
+	if !config.KeepOld || config.IgnoreOldAfter > 0 || !known.dropsOld() || known.Initiated.IsZero() || !began.After(known.Initiated) ||
+		len(r.named(config.Name)) == 1 {
+		return nil
+	}
+	return fmt.Errorf("secret %s: a rotation began at %s, but the last one that is known began at %s and is in phase %s; "+
+		"if its owner was restored from a backup, see docs/garden-restore.md",
+		config.Name, began.UTC().Format(time.RFC3339), known.Initiated.UTC().Format(time.RFC3339), known.Phase)
 }
 
 // signer returns the Secret of the authority that signs a certificate. Server certificates use the old authority until

@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/bastion"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -48,8 +49,8 @@ func (p *pass) finish(ctx context.Context) error {
 	if err != nil || len(left) > 0 {
 		return err
 	}
-	// The buckets, entries and Bastions of the Seed no longer exist at this point.
-	for _, name := range []string{FlowName, backupbucket.FlowName, backupentry.FlowName, bastion.FlowName} {
+	// The Shoots, buckets, entries and Bastions of the Seed no longer exist at this point.
+	for _, name := range []string{FlowName, inventory.FlowShoot, backupbucket.FlowName, backupentry.FlowName, bastion.FlowName} {
 		if err := flow.DeleteManifests(ctx, r.uncached, r.seed, in.Namespace, client.MatchingLabels{flow.LabelFlow: name}); err != nil {
 			return err
 		}

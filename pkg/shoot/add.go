@@ -32,6 +32,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
+	"github.com/trellis-k8s/trellis/pkg/shoot/restoredgarden"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
@@ -68,6 +69,9 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},
 		rewrites: rotation.Rewriter{FieldManager: fieldManager}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
 		asked: map[types.UID]asked{}, reports: map[types.UID]map[string]extensionReport{},
+	}
+	r.records = &restoredgarden.Records{
+		Ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader(), Local: true}, Writer: r.seed, Namespace: o.Namespace, Flow: FlowName, Clock: o.Clock,
 	}
 	if r.domains, err = newDomains(garden, o.SeedName); err != nil {
 		return err
@@ -265,11 +269,11 @@ func statuses(seed *corev1beta1.Seed) map[corev1beta1.ConditionType]corev1beta1.
 	return all
 }
 
-// specChanged passes changes of the specification. With confined changes, they do not change the generation, but an
-// operation that has not succeeded applies them.
+// specChanged passes changes of the specification, and the end of a Shoot. With confined changes, they do not change the generation, but an
+// operation that has not succeeded applies them. A Shoot that ends although it has a finalizer was lost with the garden: see withoutShoot.
 func specChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, was := e.ObjectOld.(*corev1beta1.Shoot)
 			after, is := e.ObjectNew.(*corev1beta1.Shoot)

@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionwebhooks"
+	"github.com/trellis-k8s/trellis/pkg/shoot/restoredgarden"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
 
@@ -39,6 +40,7 @@ const (
 	eventPrepared     = "MigrationPrepared" // Normal: the control plane has left its Seed, and is restored in another one
 	eventDeleted      = "Deleted"           // Normal: the control plane is deleted
 	eventError        = "ReconcileError"    // Warning: the Shoot could not be reconciled
+	eventEarlierState = "GardenRestored"    // Warning: the garden shows an earlier state of the Shoot, which is left alone until a person has decided
 )
 
 // Actions of these Events.
@@ -70,6 +72,7 @@ type reconciler struct {
 	emitter    *flow.Emitter
 	states     *state.Keeper
 	ledgers    *flow.Ledgers
+	records    *restoredgarden.Records
 	rewrites   rotation.Rewriter
 	options    Options
 	images     images.Vector
@@ -90,6 +93,8 @@ type reconciler struct {
 	reports map[types.UID]map[string]extensionReport
 	// unpermitted is since when gardenlet has no rights for Shoots, by their UIDs.
 	unpermitted requeue.Since
+	// orphans are control planes without a Shoot.
+	orphans orphans
 	// troubled is since when passes fail only for reasons that pass by themselves.
 	troubled requeue.Since
 }
@@ -99,15 +104,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	shoot := &corev1beta1.Shoot{}
 	if err := r.garden.Get(ctx, request.NamespacedName, shoot); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.release(request.NamespacedName)
 			r.written.Forget(request.NamespacedName)
+			return r.withoutShoot(ctx, request.NamespacedName)
 		}
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, err
 	}
 	shoot = r.written.Newest(shoot)
 	if !r.isOurs(shoot) {
-		r.release(request.NamespacedName)
-		return reconcile.Result{}, nil
+		return r.withoutShoot(ctx, request.NamespacedName)
 	}
 	if !controllerutil.ContainsFinalizer(shoot, constants.GardenerName) {
 		if shoot.DeletionTimestamp != nil {
@@ -149,6 +153,7 @@ func (r *reconciler) newPass(shoot *corev1beta1.Shoot) *pass {
 func (p *pass) steps() []flow.PassStep {
 	return []flow.PassStep{
 		// 1 What the user asks.
+		{Run: p.checkGarden, Needed: true},
 		{Run: p.decide, Needed: true},
 		{Run: p.operate, Needed: true},
 		// 2 What is.

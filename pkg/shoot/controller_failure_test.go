@@ -55,7 +55,7 @@ func emitOnce(t *testing.T, r *reconciler, in Inputs) (reconcile.Result, error) 
 	t.Helper()
 	p := r.newPass(in.Shoot)
 	p.in = in
-	return p.run(t.Context(), p.steps()[5:])
+	return p.run(t.Context(), p.steps()[6:])
 }
 
 // TestAFailedBundleDoesNotEndThePass makes the seed refuse one bundle. The other steps of the pass are executed, and the status

@@ -14,7 +14,9 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/maintenance"
+	"github.com/trellis-k8s/trellis/pkg/shoot/restoredgarden"
 )
 
 const (
@@ -87,6 +89,38 @@ func mayBegin(shoot *corev1beta1.Shoot) bool {
 	ready, last := corev1beta1.FindCondition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration), shoot.Status.LastOperation
 	created := last.Type != corev1beta1.LastOperationTypeCreate || last.State == corev1beta1.LastOperationStateSucceeded
 	return ready != nil && ready.Status == corev1beta1.ConditionTrue && created && Hibernated(shoot) == shoot.Status.IsHibernated
+}
+
+// checkGarden ends the pass of a Shoot that the garden shows in an earlier state than this Seed has already reached. It comes before anything
+// that acts on the Shoot.
+func (p *pass) checkGarden(ctx context.Context) error {
+	r, shoot := p.reconciler, p.shoot
+	owner := flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name}
+	emitted, err := flow.LastGeneration(ctx, r.emitter.Reader, owner)
+	if err != nil {
+		return err
+	}
+	record, err := r.records.Of(ctx, shoot.UID)
+	if err != nil {
+		return err
+	}
+	accepted := shoot.Annotations[constants.AnnotationShootAcceptEarlierState]
+	decision := restoredgarden.Decide(restoredgarden.Facts{
+		Generation: shoot.Generation, Deleting: shoot.DeletionTimestamp != nil, Accepted: accepted, Emitted: emitted, Record: record,
+	})
+	if ptr.Deref(decision.Record, restoredgarden.Record{}) != ptr.Deref(record, restoredgarden.Record{}) {
+		if err := r.records.Set(ctx, shoot.UID, decision.Record); err != nil {
+			return err
+		}
+	}
+	if decision.Answered {
+		return r.patch(ctx, shoot, func() { delete(shoot.Annotations, constants.AnnotationShootAcceptEarlierState) })
+	}
+	if decision.Hold == "" {
+		return nil
+	}
+	p.Over = true
+	return p.awaitPerson(ctx, decision.Hold)
 }
 
 // decide decides whether the Shoot is reconciled now. If it is not, the pass is over, unless operations are stopped: see

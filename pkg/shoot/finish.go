@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
+	"github.com/trellis-k8s/trellis/pkg/shoot/restoredgarden"
 )
 
 // finish removes the finalizer of the Shoot once nothing of its control plane is left and no step has failed.
@@ -33,7 +34,7 @@ func (p *pass) finish(ctx context.Context, succeeded bool) error {
 	}
 	// The Secrets with manifests in the namespace of the control plane were deleted with the namespace.
 	manifests := flow.DeleteManifests(ctx, r.uncached, r.seed, in.GardenNamespace, in.Owner.Labels())
-	if err := errors.Join(manifests, r.states.Delete(ctx, shoot), r.withdrawIssuer(ctx, in)); err != nil {
+	if err := errors.Join(manifests, r.states.Delete(ctx, shoot), r.withdrawIssuer(ctx, in), r.remember(ctx, shoot, restoredgarden.Deleted)); err != nil {
 		return err
 	}
 	status := *shoot.Status.DeepCopy()
@@ -86,6 +87,7 @@ func (r *reconciler) forget(in Inputs) {
 	r.rewrites.Keep(in.Owner.UID, rotation.Position{})
 	r.unpermitted.Forget(in.Owner.UID)
 	r.troubled.Forget(in.Owner.UID)
+	r.orphans.see(client.ObjectKeyFromObject(in.Shoot), false, in.Now) // one with this name may have existed before
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.copied, in.Owner.UID)

@@ -1,5 +1,5 @@
 // Package shoot implements the flow of Shoots: a function from a Shoot, its Seed and the observed state to the
-// ManagedResources of its control plane. This version supports Shoots without workers. See docs/shoot.md.
+// ManagedResources of its control plane and its nodes. See docs/shoot.md.
 package shoot
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/userfiles"
@@ -23,7 +24,7 @@ import (
 
 const (
 	// FlowName is the value of flow.LabelFlow on all objects that the flow emits.
-	FlowName = "shoot"
+	FlowName = inventory.FlowShoot
 	// identity identifies the flow as the manager of generated Secrets.
 	identity = "gardenlet"
 	// classSeed is the class of ManagedResources of the seed's resource-manager. Those of the shoot's resource-manager have no class.

@@ -14,6 +14,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/shoot/restoredgarden"
 )
 
 // moveEntry hands the BackupEntry over to the destination after the last snapshot, and takes it over there.
@@ -120,7 +121,7 @@ func (p *pass) leave(ctx context.Context, succeeded bool) error {
 	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventPrepared, actionMigrate, "The control plane has left the Seed %s", in.Seed.Name)
 	r.forget(in)
 	r.written.Remember(shoot) // until the cache shows it, this gardenlet must not act on the Shoot any more
-	return nil
+	return r.remember(ctx, shoot, restoredgarden.Left)
 }
 
 // errNoEntry says that a control plane that arrives has no BackupEntry.

@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 )
 
@@ -37,7 +38,7 @@ func TestSourceThatComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := reporter(t)
-			r.garden, r.objects = garden, gardenobjects.New(nil)
+			r.garden, r.objects, r.emitter = garden, gardenobjects.New(nil), &flow.Emitter{Reader: garden}
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shoot.Namespace, Name: shoot.Name}}
 			if result, err := r.Reconcile(t.Context(), request); err != nil || result != (reconcile.Result{}) {
 				t.Errorf("%s, bound to %s: %+v, %v", name, bound, result, err)

@@ -203,6 +203,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 		}
 	}
 	plan.Window, plan.AtOnce = in.window(), in.atOnce()
+	plan.Generation = in.Shoot.Generation
 	if plan.Inputs, err = in.digest(); err != nil {
 		return plan, err
 	}

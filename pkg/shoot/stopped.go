@@ -87,7 +87,7 @@ func withoutOperation(in Inputs) (flow.Plan, error) {
 	if err != nil || in.Registrations == nil || in.NamespaceExists && in.secret(constants.SecretNameGenericTokenKubeconfig) == "" {
 		return flow.Plan{}, err // a part of the Cluster is not known
 	}
-	reduced := flow.Plan{Inputs: plan.Inputs, Program: plan.Program, AtOnce: true, Deleting: true, Waits: []flow.Wait{
+	reduced := flow.Plan{Inputs: plan.Inputs, Program: plan.Program, Generation: plan.Generation, AtOnce: true, Deleting: true, Waits: []flow.Wait{
 		{Name: waitOperations, Reason: "operations are stopped", HoldsAll: true, Repairs: []flow.Key{in.key(bundleNamespace)}},
 	}}
 	if !in.Deleting {

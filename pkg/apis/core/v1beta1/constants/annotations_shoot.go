@@ -4,6 +4,9 @@ package constants
 const (
 	// AnnotationShootIgnore keeps the gardenlet from reconciling a Shoot.
 	AnnotationShootIgnore = "shoot.gardener.cloud/ignore"
+	// AnnotationShootAcceptEarlierState accepts that the garden was restored to an earlier state of a Shoot. Its value is the generation that
+	// the Shoot had before.
+	AnnotationShootAcceptEarlierState = "shoot.gardener.cloud/accept-earlier-state"
 	// AnnotationShootSyncPeriod is the time between two reconciliations of a Shoot.
 	AnnotationShootSyncPeriod = "shoot.gardener.cloud/sync-period"
 	// AnnotationShootSkipReadiness keeps the flow from waiting for the readiness of components.
