@@ -33,7 +33,7 @@ func (p *pass) awaitPerson(ctx context.Context, why string) error {
 func (r *reconciler) remember(ctx context.Context, shoot *corev1beta1.Shoot, reason restoredgarden.Reason) error {
 	err := r.records.Set(ctx, shoot.UID, &restoredgarden.Record{Reason: reason, Generation: shoot.Generation})
 	if err != nil {
-		return fmt.Errorf("Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+		return fmt.Errorf("end the operation of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestRestoredGarden(t *testing.T) {
 	w := newWorld(t)
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{w.gardens.EtcdURL().String()}, DialTimeout: kit.WaitTimeout, Logger: zap.NewNop()})
 	kit.Must(t, err)
-	defer etcd.Close() //nolint:errcheck // the test is over
+	defer etcd.Close()
 	b := &backup{world: w, etcd: etcd}
 	_, _, stop := w.gardenlet()
 	w.declare()
