@@ -39,6 +39,8 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it this way"},
 	{regexp.MustCompile(`^bin/apiserver\b`), "runs until it is stopped; every test in test/apiserver starts it this way"},
 	{regexp.MustCompile(`^kubectl create --raw \S+/adminkubeconfig\b`), "needs a Shoot with its certificate authority: TestKubeconfigs"},
+	{regexp.MustCompile(`^kubectl (get cluster |get shoots -A .*Pending|get events -A .*ControlPlaneOrphaned|annotate shoot web \S+/accept-earlier-state=)`),
+		"needs a garden: TestRestoredGarden in test/shoot"},
 	{regexp.MustCompile(`^kubectl get --raw \S+/shoots/\S+ \| jq .+ \| kubectl replace --raw \S+/binding -f -$`), "needs a garden with two Seeds: TestMigration"},
 	{regexp.MustCompile(`^bin/greeting\b`), "runs until it is stopped; TestWritingExtensions starts it this way"},
 	{regexp.MustCompile(`^bin/kubectl get (pods|networkpolicy)\b`), "needs the landscape: test/landscape/e2e"},
