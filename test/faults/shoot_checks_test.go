@@ -143,6 +143,7 @@ func (s *shootLife) left() []string {
 	}
 	var manifests corev1.SecretList
 	s.list(s.client, &manifests, client.InNamespace(s.namespace))
+	manifests.Items = slices.DeleteFunc(manifests.Items, func(secret corev1.Secret) bool { return secret.Name == "shoot-records" }) // stays with the Seed
 	for _, secret := range slices.Concat(manifests.Items, s.generated()) {
 		objections = append(objections, "Secret "+secret.Name+" still exists")
 	}

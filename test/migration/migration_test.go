@@ -150,7 +150,7 @@ func (s *seed) left() []string {
 	return slices.DeleteFunc(s.existing(), func(name string) bool { return slices.Contains(s.before, name) })
 }
 
-// existing lists the objects of control planes in the seed, and those in the namespace garden.
+// existing lists the objects of control planes in the seed, and those in the namespace garden, except what the Seed remembers of Shoots.
 func (s *seed) existing() []string {
 	s.Helper()
 	var names []string
@@ -160,6 +160,9 @@ func (s *seed) existing() []string {
 	for _, list := range lists {
 		kit.Must(s, s.seed.List(s.Context(), list))
 		for _, object := range objectsOf(s, list) {
+			if object.GetName() == "shoot-records" {
+				continue
+			}
 			if strings.Contains(object.GetName(), technical) || object.GetNamespace() == technical || object.GetNamespace() == constants.GardenNamespace {
 				names = append(names, fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName()))
 			}
