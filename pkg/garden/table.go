@@ -32,7 +32,6 @@ func Controller() operatorcontroller.Controller {
 			rights.May("which kinds exist", "apiextensions.k8s.io", []string{"customresourcedefinitions"}, rights.Reads()...),
 			rights.May("the health of the resource-manager", "apps", []string{"deployments"}, rights.Reads()...),
 			rights.May("the health of the resource-manager", "coordination.k8s.io", []string{"leases"}, rights.Reads()...),
-			rights.May("Events", "", []string{"events"}, "create", "patch"),
 			rights.May("Events", "events.k8s.io", []string{"events"}, "create", "patch"),
 			rights.May("guarded objects whose ManagedResource was deleted by hand", "druid.gardener.cloud", []string{"etcds"}, "patch"),
 			rights.May("guarded objects whose ManagedResource was deleted by hand", "extensions.gardener.cloud", []string{"dnsrecords"}, "patch"),

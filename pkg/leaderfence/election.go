@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,14 +25,13 @@ type Election struct {
 	settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration
 	fence    *Fence
 	lock     resourcelock.Interface
-	events   electionEvents
 }
 
-// NewElection prepares leader election in a cluster, as controller-runtime would. It returns nil if the settings
-// disable leader election. The guarded connections refuse write requests when this process no longer holds the leader
-// lease.
+// NewElection prepares leader election in a cluster, as controller-runtime would, but without Events: the Lease and the log have what they
+// say, and a restart writes nothing else. It returns nil if the settings disable leader election. The guarded connections refuse write
+// requests when this process no longer holds the leader lease.
 func NewElection(
-	settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration, reporter string, leases *rest.Config, guarded ...*rest.Config,
+	settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration, leases *rest.Config, guarded ...*rest.Config,
 ) (*Election, error) {
 	if !ptr.Deref(settings.LeaderElect, false) {
 		return nil, nil
@@ -50,12 +47,10 @@ func NewElection(
 	if err != nil {
 		return nil, fmt.Errorf("leader election: set up the connection to the cluster with the lease: %w", err)
 	}
-	e := &Election{
-		settings: settings, fence: New(settings.RenewDeadline.Duration, clock.RealClock{}), events: electionEvents{reporter: reporter},
-	}
+	e := &Election{settings: settings, fence: New(settings.RenewDeadline.Duration, clock.RealClock{})}
 	lock, err := resourcelock.New(settings.ResourceLock, settings.ResourceNamespace, settings.ResourceName,
 		client.CoreV1(), client.CoordinationV1(),
-		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: &e.events})
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
@@ -91,7 +86,6 @@ func (e *Election) Start(ctx context.Context, mgr manager.Manager) error {
 	if e == nil {
 		return mgr.Start(ctx)
 	}
-	e.events.manager.Store(&mgr)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -106,18 +100,4 @@ func (e *Election) Start(ctx context.Context, mgr manager.Manager) error {
 		return fmt.Errorf("leader election: %w: another process holds the lease", ErrNotLeader)
 	}
 	return err
-}
-
-// electionEvents writes the Events on the lease. The lock is created before the manager that provides the recorder.
-type electionEvents struct {
-	reporter string
-	manager  atomic.Pointer[manager.Manager]
-}
-
-// Eventf writes an Event. It does nothing before the manager is set.
-func (e *electionEvents) Eventf(object runtime.Object, eventType, reason, message string, arguments ...any) {
-	if mgr := e.manager.Load(); mgr != nil {
-		recorder := (*mgr).GetEventRecorderFor(e.reporter) //nolint:staticcheck // leader election uses the old Event API
-		recorder.Eventf(object, eventType, reason, message, arguments...)
-	}
 }

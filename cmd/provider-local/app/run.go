@@ -142,7 +142,7 @@ func newManager(options *common, scheme *runtime.Scheme, of cache.Options) (mana
 	if err != nil {
 		return nil, nil, err
 	}
-	election, err := leaderfence.NewElection(options.election(), local.Name, access, access)
+	election, err := leaderfence.NewElection(options.election(), access, access)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -64,7 +64,7 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	setUp := newStartupRetry(clock.RealClock{}, log)
 	sourceConfig.Wrap(setUp.wrap)
 	targetConfig.Wrap(setUp.wrap)
-	election, err := leaderfence.NewElection(&config.LeaderElection, "resource-manager", sourceConfig, sourceConfig, targetConfig)
+	election, err := leaderfence.NewElection(&config.LeaderElection, sourceConfig, sourceConfig, targetConfig)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func rules() []rbacv1.PolicyRule {
 		parts.Rule("coordination.k8s.io", []string{"leases"}, update...),
 		parts.Rule("apps", []string{"statefulsets"}, read...),
 		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, read...),
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		parts.Rule("events.k8s.io", []string{"events"}, "create", "patch"),
 	}
 }
 

@@ -78,7 +78,7 @@ func New(o Options) (*Manager, error) {
 	log := process.NewLogger(o.LogLevel, o.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	election, err := leaderfence.NewElection(o.Election, o.Name, o.Config, o.Config)
+	election, err := leaderfence.NewElection(o.Election, o.Config, o.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ var (
 	updates      = flag.Bool("landscape.updates", false, "also roll out the API servers of a Shoot while users write and read, which takes minutes")
 	older        = flag.String("landscape.older", "", "the same, with an update from this version of Kubernetes, whose programs make controlplane-older has built")
 	shoots       = flag.Int("landscape.shoots", 0, "also create this number of Shoots, which takes minutes and gigabytes")
+	schedules    = flag.Bool("landscape.schedules", false, "also wait for times of hibernation and a window of maintenance, which takes half an hour")
 	changing     = flag.Duration("landscape.changing", 0, "also create, change and delete Shoots for this time")
 	zones        = flag.Bool("landscape.zones", false, "also spread a Shoot over three zones, one of which fails, which takes minutes")
 	extensions   = flag.Bool("landscape.extensions", false, "also create an object of each kind of extension resource in TestFleet, with machines, which takes a minute")

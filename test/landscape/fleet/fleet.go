@@ -102,6 +102,7 @@ var steps = []step{
 	{"etcd of the garden", (*Fleet).installEtcd, timeout},
 	{"API server of the garden", (*Fleet).installAPIServer, timeout},
 	{"controller-manager", (*Fleet).installControllerManager, timeout},
+	{"scheduler", (*Fleet).installScheduler, timeout},
 	{"resource-manager of the seed", (*Fleet).installResourceManager, timeout},
 	{"registration of " + provider, (*Fleet).registerProvider, timeout},
 	{"CloudProfile", (*Fleet).createCloudProfile, timeout},
@@ -136,7 +137,7 @@ func (f *Fleet) execute(ctx context.Context, steps []step) error {
 
 // imageNames are the images of the installed components, and of the objects that the Seed's flow emits.
 var imageNames = []string{
-	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider,
+	"etcd", "apiserver", "controller-manager", "scheduler", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider,
 	"kube-apiserver", "kube-controller-manager", "tunnel", "gateway",
 	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 }

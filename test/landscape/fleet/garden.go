@@ -74,13 +74,23 @@ func (f *Fleet) servingCertificate(ctx context.Context) (bundle []byte, err erro
 
 // installControllerManager installs the controllers of the garden.
 func (f *Fleet) installControllerManager(ctx context.Context) error {
-	repository, tag, err := f.image("controller-manager")
+	return f.installInGarden(ctx, "controller-manager", "priorityClass: {create: true}")
+}
+
+// installScheduler installs the scheduler. The chart of the controller-manager has created their PriorityClass.
+func (f *Fleet) installScheduler(ctx context.Context) error {
+	return f.installInGarden(ctx, "scheduler", "priorityClass: {create: false}")
+}
+
+// installInGarden installs a program with controllers for the garden with the chart of its name. values are YAML.
+func (f *Fleet) installInGarden(ctx context.Context, name, values string) error {
+	repository, tag, err := f.image(name)
 	if err != nil {
 		return err
 	}
-	if err := f.install(ctx, "controller-manager", "controller-manager", system, fmt.Sprintf(
-		"{replicaCount: 1, image: {repository: %q, tag: %q}}", repository, tag)); err != nil {
+	program := fmt.Sprintf("{replicaCount: 1, image: {repository: %q, tag: %q}, %s}", repository, tag, values)
+	if err := f.install(ctx, name, name, system, program); err != nil {
 		return err
 	}
-	return f.rolledOut(ctx, system, "gardener-controller-manager")
+	return f.rolledOut(ctx, system, "gardener-"+name)
 }

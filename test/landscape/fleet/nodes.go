@@ -39,7 +39,7 @@ func (f *Fleet) ShootWithNodes(ctx context.Context, key client.ObjectKey, machin
 	return &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: corev1beta1.ShootSpec{
-			CloudProfile: present.Spec.CloudProfile, Region: present.Spec.Region, SeedName: present.Spec.SeedName, CredentialsBindingName: ptr.To(key.Name),
+			CloudProfile: present.Spec.CloudProfile, Region: present.Spec.Region, CredentialsBindingName: ptr.To(key.Name),
 			// The image of kube-proxy has no programs for iptables.
 			Kubernetes: corev1beta1.Kubernetes{
 				Version:   present.Spec.Kubernetes.Version,

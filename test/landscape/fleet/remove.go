@@ -78,6 +78,7 @@ var releases = []struct{ name, namespace string }{
 	{"gardenlet", constants.GardenNamespace},
 	{"gardenlet-garden", constants.GardenNamespace},
 	{"resource-manager", constants.GardenNamespace},
+	{"scheduler", system},
 	{"controller-manager", system},
 	{"apiserver", system},
 }

@@ -24,8 +24,22 @@ const shootFile = "fleet/shoot-workerless.yaml"
 // shootKey identifies the Shoot of the example.
 var shootKey = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
 
-// createProject creates the Project of the Shoot and its namespace. The garden has no controller for that yet.
-func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, f, "project.yaml", nil) }
+// createProject creates the Project of the Shoot, and waits until the controller-manager has created its namespace.
+func (f *Fleet) createProject(ctx context.Context) error {
+	if err := f.apply(ctx, f, "project.yaml", nil); err != nil {
+		return err
+	}
+	return wait(ctx, func() error {
+		project := &corev1beta1.Project{}
+		if err := f.Get(ctx, client.ObjectKey{Name: "dev"}, project); err != nil {
+			return err
+		}
+		if project.Status.Phase != corev1beta1.ProjectReady {
+			return fmt.Errorf("the Project %s is %q", project.Name, project.Status.Phase)
+		}
+		return nil
+	})
+}
 
 // createShoot applies the Shoot, and waits until its control plane is running.
 func (f *Fleet) createShoot(ctx context.Context) error {
@@ -35,8 +49,8 @@ func (f *Fleet) createShoot(ctx context.Context) error {
 	return wait(ctx, func() error { return f.ShootIsReady(ctx, shootKey) })
 }
 
-// CreateShoot applies the Shoot of the example under another key and with another version of Kubernetes, which the
-// CloudProfile has to offer.
+// CreateShoot applies the Shoot of the example under another key and with another version of Kubernetes, which the CloudProfile has to
+// offer. The scheduler assigns it to the Seed.
 func (f *Fleet) CreateShoot(ctx context.Context, key client.ObjectKey, version string) error {
 	objects, err := f.examples(shootFile)
 	if err != nil {
@@ -48,6 +62,7 @@ func (f *Fleet) CreateShoot(ctx context.Context, key client.ObjectKey, version s
 		if err := unstructured.SetNestedField(object.Object, version, "spec", "kubernetes", "version"); err != nil {
 			return fmt.Errorf("set the version of the Shoot: %w", err)
 		}
+		unstructured.RemoveNestedField(object.Object, "spec", "seedName") // the scheduler chooses it
 		extensions := []any{map[string]any{"type": example.TypeSeed}, map[string]any{"type": example.TypeShoot}}
 		if err := unstructured.SetNestedSlice(object.Object, extensions, "spec", "extensions"); err != nil {
 			return fmt.Errorf("set the extensions of the Shoot: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +36,7 @@ func Controller() controller.Controller {
 			controller.May("Shoots that need extensions", corev1beta1.GroupName, []string{"shoots"}, controller.Reads()...),
 			controller.May("finalizers of objects that ControllerDeployments name", "", []string{"secrets", "configmaps"},
 				"get", "list", "watch", "patch"),
-			{For: "Events", Rule: rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
+			controller.May("Events", "events.k8s.io", []string{"events"}, "create", "patch"),
 		},
 	}
 }
