@@ -166,25 +166,16 @@ func (c *cluster) deleteShoot(f *fleet.Fleet, key client.ObjectKey, force bool) 
 	c.nothingOfShootIsLeft(f, shoot)
 }
 
-// reportError reports an error with a code as an extension does, and waits until the Shoot has it: the API server allows a forced deletion
-// only for these errors.
+// reportError reports an error with a code as an extension does, until the Shoot has it: the API server allows a forced deletion only for
+// these errors.
 func (c *cluster) reportError(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 	c.t.Helper()
-	extension := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: example.TypeSeed}}
-	must(c.t, c.Get(c.ctx, client.ObjectKeyFromObject(extension), extension))
-	before, now := client.MergeFrom(extension.DeepCopy()), metav1.Now()
-	extension.Status.LastError = &corev1beta1.LastError{
-		Description: "the account is locked", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthorized}, LastUpdateTime: &now,
-	}
-	extension.Status.LastOperation = &corev1beta1.LastOperation{
-		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateError, Description: "the account is locked", LastUpdateTime: now,
-	}
-	must(c.t, c.Status().Patch(c.ctx, extension, before))
 	if shoot.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
 		// An error after an operation is a condition. It is an error of the next operation.
 		must(c.t, f.Patch(c.ctx, shoot.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"2h"}}}}`))))
 	}
 	c.eventually("the Shoot reports the error", func() error {
+		c.failExtension(shoot.Status.TechnicalID)
 		if err := f.Get(c.ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 			return err
 		}
@@ -193,8 +184,27 @@ func (c *cluster) reportError(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the last errors are %+v", shoot.Status.LastErrors)
+		return fmt.Errorf("the last operation is %+v, and the last errors are %+v", shoot.Status.LastOperation, shoot.Status.LastErrors)
 	})
+}
+
+// failExtension sets the error in the status of an extension, unless it has one. provider-local removes it when it reconciles the extension,
+// as in each operation of the Shoot.
+func (c *cluster) failExtension(namespace string) {
+	c.t.Helper()
+	extension := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: example.TypeSeed}}
+	must(c.t, c.Get(c.ctx, client.ObjectKeyFromObject(extension), extension))
+	if extension.Status.LastError != nil {
+		return
+	}
+	before, now := client.MergeFrom(extension.DeepCopy()), metav1.Now()
+	extension.Status.LastError = &corev1beta1.LastError{
+		Description: "the account is locked", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthorized}, LastUpdateTime: &now,
+	}
+	extension.Status.LastOperation = &corev1beta1.LastOperation{
+		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateError, Description: "the account is locked", LastUpdateTime: now,
+	}
+	must(c.t, c.Status().Patch(c.ctx, extension, before))
 }
 
 // force requests a forced deletion as soon as the API server allows it.
