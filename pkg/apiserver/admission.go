@@ -85,7 +85,7 @@ var plugins = []row{
 
 // registerAdmission adds the admission plugins of the garden to the options. They run after the plugin that checks
 // namespaces and before policies and webhooks. The quota plugin runs last, because it must count only admitted objects.
-func registerAdmission(options *genericoptions.RecommendedOptions) {
+func registerAdmission(options *genericoptions.RecommendedOptions, stored storages) {
 	order := []string{}
 	for _, row := range plugins {
 		gardenadmission.Register(options.Admission.Plugins, row.Plugin)
@@ -99,7 +99,7 @@ func registerAdmission(options *genericoptions.RecommendedOptions) {
 	order = append(slices.Insert(options.Admission.RecommendedPluginOrder, 1, order...), resourcequota.PluginName)
 	options.Admission.RecommendedPluginOrder = order
 	options.ExtraAdmissionInitializers = func(config *server.RecommendedConfig) ([]admission.PluginInitializer, error) {
-		garden, fill, err := newGarden(config)
+		garden, fill, err := newGarden(config, stored)
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ func TestOrderOfPlugins(t *testing.T) {
 		"ManagedSeedShoot", "Bastion", "BackupBucketValidator",
 	}
 	options := genericoptions.NewRecommendedOptions("", nil)
-	registerAdmission(options)
+	registerAdmission(options, storages{})
 	var got []string
 	for _, name := range options.Admission.RecommendedPluginOrder {
 		if !slices.ContainsFunc(plugins, func(one row) bool { return one.Name == name }) {

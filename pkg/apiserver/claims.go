@@ -25,7 +25,7 @@ const eventInterval = 2 * time.Millisecond
 
 // newClaims returns the claims of domains, and adds the hook that starts to read them. It returns nil if the plugin that compares the
 // domains of Shoots is switched off.
-func (o *Options) newClaims(config *server.RecommendedConfig, live client.WithWatch, kube kubernetes.Interface) (*domains.Claims, error) {
+func (o *Options) newClaims(config *server.RecommendedConfig, live client.Client, kube kubernetes.Interface) (*domains.Claims, error) {
 	if slices.Contains(o.Recommended.Admission.DisablePlugins, shootvalidator.Plugin.Name) {
 		return nil, nil
 	}
@@ -33,8 +33,8 @@ func (o *Options) newClaims(config *server.RecommendedConfig, live client.WithWa
 	if err != nil {
 		return nil, fmt.Errorf("select the claims of domains: %w", err)
 	}
-	f := &facts{live: live, only: client.ListOptions{Namespace: constants.GardenNamespace, LabelSelector: selector}}
-	claims := reader(f, &gardencorev1beta1.InternalSecretList{}, &gardencorev1beta1.InternalSecret{}, nil, domains.Index)
+	f := &facts{live: live, stored: o.stored, only: client.ListOptions{Namespace: constants.GardenNamespace, LabelSelector: selector}}
+	claims := reader(f, gardencorev1beta1.Resource("internalsecrets"), &gardencorev1beta1.InternalSecretList{}, &gardencorev1beta1.InternalSecret{}, nil, domains.Index)
 	if err := config.AddPostStartHook("gardener-domain-claims", f.run); err != nil {
 		return nil, fmt.Errorf("set up the claims of domains: %w", err)
 	}

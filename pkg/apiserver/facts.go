@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
@@ -33,14 +33,15 @@ const factsTimeout = 10 * time.Second
 
 // facts are the informers behind the facts of admission plugins.
 type facts struct {
-	live      client.WithWatch
+	live      client.Client
+	stored    storages
 	informers []toolscache.SharedIndexInformer
 	// only selects the objects. It is empty for all objects.
 	only client.ListOptions
 }
 
 // newGarden returns the facts for admission plugins, and the hook that starts to fill them.
-func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, server.PostStartHookFunc, error) {
+func newGarden(config *server.RecommendedConfig, stored storages) (*gardenadmission.Garden, server.PostStartHookFunc, error) {
 	live, err := newLoopbackClient(config.LoopbackClientConfig)
 	if err != nil {
 		return nil, nil, err
@@ -49,7 +50,7 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the garden: %w", err)
 	}
-	f := &facts{live: live}
+	f := &facts{live: live, stored: stored}
 	garden := &gardenadmission.Garden{Live: live, Kube: kube, Authorizer: config.Authorization.Authorizer, Now: time.Now}
 	f.addReaders(garden)
 	if garden.Secret, err = secretReader(kubeConnection(config)); err != nil {
@@ -69,13 +70,6 @@ func (f *facts) run(hook server.PostStartHookContext) error {
 		go informer.RunWithContext(hook)
 	}
 	return nil
-}
-
-// options returns list options that select the objects.
-func (f *facts) options(raw metav1.ListOptions) *client.ListOptions {
-	options := f.only
-	options.Raw = &raw
-	return &options
 }
 
 // kubeConnection returns the connection to the garden's kube-apiserver. Requests of users wait for its answers, so this server does not
@@ -104,26 +98,26 @@ func secretReader(config *rest.Config) (func(context.Context, string, string) (*
 }
 
 func (f *facts) addReaders(garden *gardenadmission.Garden) {
-	garden.BackupBuckets = reader(f, &gardencorev1beta1.BackupBucketList{}, &gardencorev1beta1.BackupBucket{}, nil)
-	garden.CloudProfiles = reader(f, &gardencorev1beta1.CloudProfileList{}, &gardencorev1beta1.CloudProfile{}, nil)
-	garden.ClusterOIDCPresets = reader(f, &settingsv1alpha1.ClusterOpenIDConnectPresetList{}, &settingsv1alpha1.ClusterOpenIDConnectPreset{}, nil,
+	garden.BackupBuckets = reader(f, gardencorev1beta1.Resource("backupbuckets"), &gardencorev1beta1.BackupBucketList{}, &gardencorev1beta1.BackupBucket{}, nil)
+	garden.CloudProfiles = reader(f, gardencorev1beta1.Resource("cloudprofiles"), &gardencorev1beta1.CloudProfileList{}, &gardencorev1beta1.CloudProfile{}, nil)
+	garden.ClusterOIDCPresets = reader(f, settingsv1alpha1.Resource("clusteropenidconnectpresets"), &settingsv1alpha1.ClusterOpenIDConnectPresetList{}, &settingsv1alpha1.ClusterOpenIDConnectPreset{}, nil,
 		gardenadmission.ClusterOIDCPresetsAll)
-	garden.ControllerRegistrations = reader(f, &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
+	garden.ControllerRegistrations = reader(f, gardencorev1beta1.Resource("controllerregistrations"), &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
 		gardenadmission.ControllerRegistrationsByResource, gardenadmission.ControllerRegistrationsByAutoEnable)
-	garden.CredentialsBindings = reader(f, &securityv1alpha1.CredentialsBindingList{}, &securityv1alpha1.CredentialsBinding{}, nil,
+	garden.CredentialsBindings = reader(f, securityv1alpha1.Resource("credentialsbindings"), &securityv1alpha1.CredentialsBindingList{}, &securityv1alpha1.CredentialsBinding{}, nil,
 		gardenadmission.CredentialsBindingsByQuota)
-	garden.ExposureClasses = reader(f, &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)
-	garden.ManagedSeeds = reader(f, &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil, gardenadmission.ManagedSeedsByShoot)
-	garden.NamespacedCloudProfiles = reader(f, &gardencorev1beta1.NamespacedCloudProfileList{}, &gardencorev1beta1.NamespacedCloudProfile{}, nil)
-	garden.OIDCPresets = reader(f, &settingsv1alpha1.OpenIDConnectPresetList{}, &settingsv1alpha1.OpenIDConnectPreset{}, nil,
+	garden.ExposureClasses = reader(f, gardencorev1beta1.Resource("exposureclasses"), &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)
+	garden.ManagedSeeds = reader(f, seedmanagementv1alpha1.Resource("managedseeds"), &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil, gardenadmission.ManagedSeedsByShoot)
+	garden.NamespacedCloudProfiles = reader(f, gardencorev1beta1.Resource("namespacedcloudprofiles"), &gardencorev1beta1.NamespacedCloudProfileList{}, &gardencorev1beta1.NamespacedCloudProfile{}, nil)
+	garden.OIDCPresets = reader(f, settingsv1alpha1.Resource("openidconnectpresets"), &settingsv1alpha1.OpenIDConnectPresetList{}, &settingsv1alpha1.OpenIDConnectPreset{}, nil,
 		gardenadmission.OIDCPresetsByNamespace)
-	garden.Projects = reader(f, &gardencorev1beta1.ProjectList{}, &gardencorev1beta1.Project{}, nil, gardenadmission.ProjectsByNamespace)
-	garden.Quotas = reader(f, &gardencorev1beta1.QuotaList{}, &gardencorev1beta1.Quota{}, nil)
-	garden.SecretBindings = reader(f, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.SecretBinding{}, nil, gardenadmission.SecretBindingsByQuota)
-	garden.Seeds = reader(f, &gardencorev1beta1.SeedList{}, &gardencorev1beta1.Seed{}, nil)
-	garden.Shoots = reader(f, &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot,
+	garden.Projects = reader(f, gardencorev1beta1.Resource("projects"), &gardencorev1beta1.ProjectList{}, &gardencorev1beta1.Project{}, nil, gardenadmission.ProjectsByNamespace)
+	garden.Quotas = reader(f, gardencorev1beta1.Resource("quotas"), &gardencorev1beta1.QuotaList{}, &gardencorev1beta1.Quota{}, nil)
+	garden.SecretBindings = reader(f, gardencorev1beta1.Resource("secretbindings"), &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.SecretBinding{}, nil, gardenadmission.SecretBindingsByQuota)
+	garden.Seeds = reader(f, gardencorev1beta1.Resource("seeds"), &gardencorev1beta1.SeedList{}, &gardencorev1beta1.Seed{}, nil)
+	garden.Shoots = reader(f, gardencorev1beta1.Resource("shoots"), &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot,
 		gardenadmission.ShootsByBinding, gardenadmission.ShootsByDomain, gardenadmission.ShootsBySeed)
-	garden.WorkloadIdentities = reader(f, &securityv1alpha1.WorkloadIdentityList{}, &securityv1alpha1.WorkloadIdentity{}, nil)
+	garden.WorkloadIdentities = reader(f, securityv1alpha1.Resource("workloadidentities"), &securityv1alpha1.WorkloadIdentityList{}, &securityv1alpha1.WorkloadIdentity{}, nil)
 }
 
 // reduceShoot keeps the fields of Shoots that plugins read of other Shoots than that of the request.
@@ -135,9 +129,11 @@ func reduceShoot(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
 	return reduced
 }
 
-// reader adds an informer for a kind, and returns what reads it. Reduce removes fields that no plugin reads; nil removes only
+// reader adds an informer for the resource of a kind, and returns what reads it. Reduce removes fields that no plugin reads; nil removes only
 // the managed fields.
-func reader[T client.Object](f *facts, list client.ObjectList, object T, reduce func(T) T, indexes ...gardenadmission.Index[T]) *informed[T] {
+func reader[T client.Object](
+	f *facts, resource schema.GroupResource, list client.ObjectList, object T, reduce func(T) T, indexes ...gardenadmission.Index[T],
+) *informed[T] {
 	indexers := toolscache.Indexers{}
 	for _, index := range indexes {
 		indexers[index.Name] = func(object any) ([]string, error) {
@@ -148,15 +144,7 @@ func reader[T client.Object](f *facts, list client.ObjectList, object T, reduce 
 			return index.Keys(typed), nil
 		}
 	}
-	informer := rewatch.NewInformer(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			into := list.DeepCopyObject().(client.ObjectList)
-			return into, f.live.List(ctx, into, f.options(options))
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return f.live.Watch(ctx, list.DeepCopyObject().(client.ObjectList), f.options(options))
-		},
-	}, object, 0, indexers)
+	informer := rewatch.NewInformer(f.stored.listWatch(resource, f.only), object, 0, indexers)
 	transform := cachetransform.Of(func(object T) T {
 		object.SetManagedFields(nil)
 		if reduce != nil {

@@ -13,7 +13,7 @@ import (
 
 // newLoopbackClient returns a client for objects that this server serves. It does not use discovery, because the server
 // does not serve yet.
-func newLoopbackClient(config *rest.Config) (client.WithWatch, error) {
+func newLoopbackClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := served.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("set up the API types: %w", err)
@@ -27,7 +27,7 @@ func newLoopbackClient(config *rest.Config) (client.WithWatch, error) {
 		name := resource.GroupVersion().WithResource(resource.Name)
 		mapper.AddSpecific(resource.GroupVersionKind, name, name, scope)
 	}
-	loopback, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+	loopback, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server itself: %w", err)
 	}

@@ -45,6 +45,8 @@ type Options struct {
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
+	// stored are the storages for the informers of the server. They are known before the informers start.
+	stored storages
 }
 
 // WorkloadIdentityOptions are the settings of workloadidentities/token.
@@ -65,7 +67,7 @@ func NewOptions() (*Options, error) {
 	}
 	codecs := serializer.NewCodecFactory(scheme)
 	options := &Options{
-		scheme: scheme, codecs: codecs,
+		scheme: scheme, codecs: codecs, stored: storages{},
 		Recommended:                   newRecommendedOptions(codecs),
 		ServerRun:                     genericoptions.NewServerRunOptions(),
 		AdminKubeconfigMaxExpiration:  defaultKubeconfigExpires,
@@ -73,7 +75,7 @@ func NewOptions() (*Options, error) {
 		CredentialsRotationInterval:   defaultRotationInterval,
 		WorkloadIdentity:              WorkloadIdentityOptions{MinExpiration: defaultTokenMinExpires, MaxExpiration: defaultTokenMaxExpires},
 	}
-	registerAdmission(options.Recommended)
+	registerAdmission(options.Recommended, options.stored)
 	return options, nil
 }
 

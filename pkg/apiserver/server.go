@@ -164,6 +164,7 @@ func (o *Options) install(generic *server.GenericAPIServer, groups []group, conf
 						return err
 					}
 					stored[kind] = found
+					o.stored.add(group.name, found)
 				}
 				for name, storage := range stored[kind] {
 					storages[name] = storage

@@ -23,7 +23,7 @@ func TestReport(t *testing.T) {
 	var text bytes.Buffer
 	kit.Must(t, r.publish("markdown", &text))
 	for _, want := range []string{
-		"1,000 Shoots, 100 Projects, 50 Seeds", "scheduled 1.0 s later", "requests in 10m0s at rest",
+		"1,000 Shoots, 100 Projects, 50 Seeds", "scheduled in 9.0 s, 111 in a second", "requests in 10m0s at rest",
 		"| scheduler | 2 ", "| 60.0 MiB | 1 ", "| 3 ", "3 patch shoots, 2 get shoots",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -37,6 +37,7 @@ func TestOptions(t *testing.T) {
 	for want, args := range map[string][]string{
 		"must be at least 1":  {"--seeds", "0"},
 		"greater than 0":      {"--rest", "0s"},
+		"--qps greater":       {"--qps", "0"},
 		"unexpected argument": {"10"},
 	} {
 		if _, err := parseOptions(args, t.Output()); err == nil || !strings.Contains(err.Error(), want) {

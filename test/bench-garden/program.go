@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +18,7 @@ const stopTimeout = 30 * time.Second
 // configuration is the file of a program: its group and kind, its connection to the garden, and the ports of health and metrics.
 const configuration = `apiVersion: %s.config.gardener.cloud/v1alpha1
 kind: %sConfiguration
-%s: {kubeconfig: %s}
+%s: {kubeconfig: %s%s}
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}
@@ -29,6 +30,8 @@ type program struct {
 	name, agent string
 	// group and kind are the beginnings of those of its configuration file, and connection is the field in it with the kubeconfig.
 	group, kind, connection string
+	// limits are further fields of the connection.
+	limits string
 
 	garden  *garden.Garden
 	path    string
@@ -37,10 +40,11 @@ type program struct {
 }
 
 // programs are the measured programs.
-func programs(plane *garden.Garden, directory string) []*program {
+func programs(plane *garden.Garden, directory string, qps float64) []*program {
 	all := []*program{
 		{name: "controller-manager", agent: "controller-manager", group: "controllermanager", kind: "ControllerManager", connection: "gardenClientConnection"},
-		{name: "scheduler", agent: "gardener-scheduler", group: "scheduler", kind: "Scheduler", connection: "clientConnection"},
+		{name: "scheduler", agent: "gardener-scheduler", group: "scheduler", kind: "Scheduler", connection: "clientConnection",
+			limits: fmt.Sprintf(", qps: %g, burst: %d", qps, 2*int(math.Ceil(qps)))},
 	}
 	for _, one := range all {
 		one.garden, one.path = plane, filepath.Join(directory, one.name)
@@ -61,7 +65,7 @@ func (p *program) start(ctx context.Context) error {
 	p.starts++
 	name := fmt.Sprintf("%s-%d", p.name, p.starts)
 	file := filepath.Join(p.garden.Dir(), name+".yaml")
-	text := fmt.Appendf(nil, configuration, p.group, p.kind, p.connection, filepath.Join(p.garden.Dir(), "kubeconfig"), ports[0], ports[1])
+	text := fmt.Appendf(nil, configuration, p.group, p.kind, p.connection, filepath.Join(p.garden.Dir(), "kubeconfig"), p.limits, ports[0], ports[1])
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("configure the %s: %w", p.name, err)
 	}

@@ -14,7 +14,8 @@ import (
 type results struct {
 	Options options `json:"options"`
 	CPUs    int     `json:"cpus"`
-	// Projects is the time until all Projects are ready, Created until all Shoots are created, and Scheduled until all of them have a Seed.
+	// Projects is the time until all Projects are ready, Created until all Shoots are created, and Scheduled the time from the start of the
+	// scheduler until all of them have a Seed.
 	Projects  time.Duration `json:"projects"`
 	Created   time.Duration `json:"created"`
 	Scheduled time.Duration `json:"scheduled"`
@@ -41,10 +42,10 @@ func (r *results) publish(form string, out io.Writer) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
-	_, err := fmt.Fprintf(out, "%s Shoots, %d Projects, %d Seeds, %d CPUs: Projects ready after %.1f s; Shoots created in %.1f s, scheduled %.1f s later\n"+
+	_, err := fmt.Fprintf(out, "%s Shoots, %d Projects, %d Seeds, %d CPUs: Projects ready after %.1f s; Shoots created in %.1f s, scheduled in %.1f s, %.0f in a second\n"+
 		"one after the other: a Shoot is created in %.1f ms, and changed in %.1f ms\n\n%s",
 		measure.Thousands(r.Options.Shoots), r.Options.Projects, r.Options.Seeds, r.CPUs, r.Projects.Seconds(), r.Created.Seconds(),
-		(r.Scheduled - r.Created).Seconds(), r.Create.Seconds()*1000, r.Change.Seconds()*1000, measure.Table(r.lines(), form == "markdown"))
+		r.Scheduled.Seconds(), float64(r.Options.Shoots)/r.Scheduled.Seconds(), r.Create.Seconds()*1000, r.Change.Seconds()*1000, measure.Table(r.lines(), form == "markdown"))
 	return err
 }
 

@@ -83,7 +83,7 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	if g.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("connect to the garden: %w", err)
 	}
-	g.programs = programs(plane, directory)
+	g.programs = programs(plane, directory, opts.QPS)
 	if err := g.measure(ctx); err != nil {
 		return err
 	}
@@ -142,16 +142,22 @@ func (g *world) fill(ctx context.Context) error {
 		return err
 	}
 	g.results.Projects = time.Since(began)
+	scheduler := g.programs[slices.IndexFunc(g.programs, func(one *program) bool { return one.name == "scheduler" })]
+	if err := scheduler.stop(); err != nil {
+		return err
+	}
 	g.say("creating %d Shoots", g.options.Shoots)
 	began = time.Now()
 	if err := each(ctx, g.options.Shoots, g.createShoot); err != nil {
 		return err
 	}
 	g.results.Created = time.Since(began)
-	if err := g.await(ctx, "Shoots have a Seed", &corev1beta1.ShootList{}, func(object runtime.Object) bool {
-		shoot, is := object.(*corev1beta1.Shoot)
-		return is && shoot.Spec.SeedName != nil
-	}); err != nil {
+	g.say("scheduling them")
+	began = time.Now()
+	if err := scheduler.start(ctx); err != nil {
+		return err
+	}
+	if err := g.awaitScheduled(ctx); err != nil {
 		return err
 	}
 	g.results.Scheduled = time.Since(began)
@@ -253,6 +259,19 @@ func (g *world) count(record func(f *figures, sent measure.Tally, memory int64))
 			g.results.Programs = append(g.results.Programs, figures{Name: one.name})
 		}
 		record(&g.results.Programs[i], g.audit.Of(one.sent), memory.RSS)
+	}
+	return nil
+}
+
+// awaitScheduled waits until no Shoot is without a Seed. A list of all Shoots would take the server more time than to schedule some.
+func (g *world) awaitScheduled(ctx context.Context) error {
+	pending := &corev1beta1.ShootList{}
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		err := g.List(ctx, pending, client.MatchingFields{"spec.seedName": ""}, client.Limit(1))
+		return len(pending.Items) == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait until all Shoots have a Seed: %w", err)
 	}
 	return nil
 }

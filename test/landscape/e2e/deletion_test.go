@@ -64,11 +64,14 @@ func (c *cluster) delete(f *fleet.Fleet, d deletion) {
 	c.deleteShoot(f, key, d.force)
 }
 
-// offer adds a version of Kubernetes to the CloudProfile.
+// offer adds a version of Kubernetes to the CloudProfile, unless it has it.
 func (c *cluster) offer(f *fleet.Fleet, version string) {
 	c.t.Helper()
 	profile := &corev1beta1.CloudProfile{}
 	must(c.t, f.Get(c.ctx, client.ObjectKey{Name: "local"}, profile))
+	if slices.ContainsFunc(profile.Spec.Kubernetes.Versions, func(one corev1beta1.ExpirableVersion) bool { return one.Version == version }) {
+		return
+	}
 	before := client.MergeFrom(profile.DeepCopy())
 	profile.Spec.Kubernetes.Versions = append(profile.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: version})
 	must(c.t, f.Patch(c.ctx, profile, before))
