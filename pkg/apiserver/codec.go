@@ -24,8 +24,9 @@ var storageVersions = schema.GroupVersions{
 }
 
 // newRecommendedOptions returns the common options of API servers, with objects stored as JSON.
-func newRecommendedOptions(codecs serializer.CodecFactory) *genericoptions.RecommendedOptions {
-	options := genericoptions.NewRecommendedOptions(etcdPrefix, codecs.LegacyCodec(storageVersions...))
+func newRecommendedOptions(scheme *runtime.Scheme, codecs serializer.CodecFactory) *genericoptions.RecommendedOptions {
+	stored := newJSON(scheme, false)
+	options := genericoptions.NewRecommendedOptions(etcdPrefix, codecs.CodecForVersions(stored, stored, storageVersions, runtime.InternalGroupVersioner))
 	options.Etcd.StorageConfig.EncodeVersioner = storageVersions
 	options.Etcd.DefaultStorageMediaType = runtime.ContentTypeJSON
 	return options
@@ -33,11 +34,20 @@ func newRecommendedOptions(codecs serializer.CodecFactory) *genericoptions.Recom
 
 // jsonSerializer negotiates JSON and YAML. The API types have no protobuf encoding. Without this serializer, a client
 // that prefers protobuf but also accepts JSON would get 406 Not Acceptable.
-type jsonSerializer struct{ runtime.NegotiatedSerializer }
+type jsonSerializer struct {
+	runtime.NegotiatedSerializer
+	scheme *runtime.Scheme
+}
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (s jsonSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
-	return slices.DeleteFunc(slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
+	infos := slices.DeleteFunc(slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
 		return info.MediaType == runtime.ContentTypeProtobuf
 	})
+	for i := range infos {
+		if infos[i].MediaType == runtime.ContentTypeJSON {
+			infos[i].Serializer, infos[i].StrictSerializer = newJSON(s.scheme, false), newJSON(s.scheme, true)
+		}
+	}
+	return infos
 }

@@ -68,7 +68,7 @@ func NewOptions() (*Options, error) {
 	codecs := serializer.NewCodecFactory(scheme)
 	options := &Options{
 		scheme: scheme, codecs: codecs, stored: storages{},
-		Recommended:                   newRecommendedOptions(codecs),
+		Recommended:                   newRecommendedOptions(scheme, codecs),
 		ServerRun:                     genericoptions.NewServerRunOptions(),
 		AdminKubeconfigMaxExpiration:  defaultKubeconfigExpires,
 		ViewerKubeconfigMaxExpiration: defaultKubeconfigExpires,

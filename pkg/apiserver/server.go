@@ -154,7 +154,7 @@ func (o *Options) install(generic *server.GenericAPIServer, groups []group, conf
 	stored := map[registry.Served]map[string]rest.Storage{}
 	for _, group := range groups {
 		info := server.NewDefaultAPIGroupInfo(group.name, o.scheme, runtime.NewParameterCodec(o.scheme), o.codecs)
-		info.NegotiatedSerializer = jsonSerializer{o.codecs}
+		info.NegotiatedSerializer = jsonSerializer{o.codecs, o.scheme}
 		for version, kinds := range group.kinds {
 			storages := map[string]rest.Storage{}
 			for _, kind := range kinds {
