@@ -33,8 +33,9 @@ const (
 	requests = 50
 	// poll is the period with which the state of the garden is read, except while requests are counted.
 	poll = 200 * time.Millisecond
-	// quiet is how long the programs must not send requests until they are at rest, and settleTimeout how long that may take.
-	quiet, settleTimeout = 20 * time.Second, 5 * time.Minute
+	// quiet is how long the programs must not send requests until they are at rest, longer than the minute that the activity in a Project waits.
+	// settleTimeout is how long that may take.
+	quiet, settleTimeout = 70 * time.Second, 5 * time.Minute
 )
 
 // world is the garden whose programs are measured.

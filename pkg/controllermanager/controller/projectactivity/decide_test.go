@@ -54,6 +54,19 @@ func TestLater(t *testing.T) {
 	}
 }
 
+func TestWait(t *testing.T) {
+	recorded := &corev1beta1.Project{}
+	if got := Wait(recorded, now); got != 0 {
+		t.Errorf("the first activity waits %s", got)
+	}
+	recorded.Status.LastActivityTimestamp = &metav1.Time{Time: now}
+	for passed, want := range map[time.Duration]time.Duration{0: time.Minute, 20 * time.Second: 40 * time.Second, time.Minute: 0, time.Hour: 0, -time.Hour: time.Minute} {
+		if got := Wait(recorded, now.Add(passed)); got != want {
+			t.Errorf("%s after the last one, an activity waits %s, want %s", passed, got, want)
+		}
+	}
+}
+
 // TestLatest checks that several activities are recorded as the last one.
 func TestLatest(t *testing.T) {
 	r := &reconciler{latest: map[string]time.Time{}}

@@ -45,36 +45,40 @@ func (r *reconciler) take(project string) time.Time {
 	return at
 }
 
-// Reconcile writes the time of the last activity in a Project.
+// Reconcile writes the time of the last activity in a Project, at most once in each interval.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	at := r.take(request.Name)
 	if at.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	if err := r.record(ctx, request.Name, at); err != nil {
+	wait, err := r.record(ctx, request.Name, at)
+	if err != nil || wait > 0 {
 		r.note(request.Name, at)
-		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-func (r *reconciler) record(ctx context.Context, name string, at time.Time) error {
+// record writes the time of an activity, or returns how long that has to wait.
+func (r *reconciler) record(ctx context.Context, name string, at time.Time) (time.Duration, error) {
 	project := &corev1beta1.Project{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	if !Later(project, at) {
-		return nil
+		return 0, nil
+	}
+	if wait := Wait(project, r.clock.Now()); wait > 0 {
+		return wait, nil
 	}
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": project.UID}, "status": map[string]any{"lastActivityTimestamp": metav1.NewTime(at)},
 	})
 	if err != nil {
-		return fmt.Errorf("encode the last activity in Project %s: %w", name, err)
+		return 0, fmt.Errorf("encode the last activity in Project %s: %w", name, err)
 	}
 	err = r.client.Status().Patch(ctx, project, client.RawPatch(types.MergePatchType, data), controller.FieldManager)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write status.lastActivityTimestamp of Project %s: %w", name, err)
+		return 0, fmt.Errorf("write status.lastActivityTimestamp of Project %s: %w", name, err)
 	}
-	return nil
+	return 0, nil
 }
