@@ -45,7 +45,7 @@ type sharedOfTest struct{ *gardencorev1beta1.Seed }
 func (s sharedOfTest) CacheEncode(runtime.Identifier, func(runtime.Object, io.Writer) error, io.Writer) error {
 	return nil
 }
-func (s sharedOfTest) GetObject() runtime.Object { return s.Seed.DeepCopy() }
+func (s sharedOfTest) GetObject() runtime.Object { return s.DeepCopy() }
 
 // TestListWatch checks that informers get copies of the objects of a storage, those that they select, and an error if there is no storage.
 func TestListWatch(t *testing.T) {
