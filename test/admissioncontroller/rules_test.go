@@ -35,9 +35,7 @@ func TestRules(t *testing.T) {
 func (f *fixture) rights() {
 	requests, _ := audit.RequestsAndWatches(f, shared.Options.ControlPlane.AuditLog, "system:serviceaccount:garden:gardener-admission-controller", 0)
 	unused := map[string]string{
-		"create events": "only a change of the leader", "patch events": "only a change of the leader",
-		"update secrets":              "only a renewal of the certificate",
-		"create events.events.k8s.io": "only a change of the leader", "patch events.events.k8s.io": "only a change of the leader",
+		"update secrets": "only a renewal of the certificate",
 	}
 	for _, resource := range []string{"backupbuckets", "backupentries", "internalsecrets", "seeds", "shoots", "shootstates"} {
 		unused["get "+resource+".core.gardener.cloud"] = "only some writes of gardenlets"

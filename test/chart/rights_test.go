@@ -88,7 +88,6 @@ func (h *helm) start(targetKubeconfig string) *kit.Process {
 var unusedInASeed = map[string]string{
 	"get managedresources.resources.gardener.cloud":      "only after a lost response, or a handover",
 	"patch events.events.k8s.io":                         "only when an Event repeats itself",
-	"patch events":                                       "only when an Event repeats itself",
 	"get services":                                       "only if an object cannot be watched, or belonged to another owner",
 	"get configmaps":                                     "as above",
 	"get deployments.apps":                               "as above",
@@ -203,7 +202,6 @@ var unusedInAShoot = map[string]string{
 	"get managedresources.resources.gardener.cloud": "only after a lost response, or a handover",
 	"create events.events.k8s.io":                   "nothing fails",
 	"patch events.events.k8s.io":                    "only when an Event repeats itself",
-	"patch events":                                  "only when an Event repeats itself",
 	"list events":                                   "only while something is unhealthy",
 	"list pods":                                     "only while a Deployment is rolled out",
 	"watch pods":                                    "only while a Deployment is rolled out",

@@ -327,7 +327,7 @@ func (f *fixture) writesWhatItMay() {
 		allowed    []string
 	}{
 		{f.seedAudit, seedUser, []string{
-			"create secrets", "update secrets", "patch secrets", "delete secrets", "create events.events.k8s.io", "patch events.events.k8s.io", "create events", "patch events",
+			"create secrets", "update secrets", "patch secrets", "delete secrets", "create events.events.k8s.io", "patch events.events.k8s.io",
 			"patch managedresources.resources.gardener.cloud", "delete managedresources.resources.gardener.cloud", "create " + leases, "update " + leases,
 			"patch verticalpodautoscalers.autoscaling.k8s.io",
 		}},
