@@ -3,7 +3,7 @@ package examples
 
 import "embed"
 
-// Files are hello.yaml, the folder webshop and the kinds of fleet/core, as they are in the repository.
+// Files are those that the demo and the tests use, as they are in the repository.
 //
-//go:embed hello.yaml webshop fleet/core
+//go:embed hello.yaml webshop fleet/core demo provider-local/registration.yaml
 var Files embed.FS

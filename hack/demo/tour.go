@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -26,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/examples"
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
@@ -58,7 +57,7 @@ type guide struct {
 // tour demonstrates the resource-manager and the garden's API server on a running control plane. It can be repeated.
 func tour(ctx context.Context, config *rest.Config, kubectl kubectl, out io.Writer) error {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("setting up the tour: %w", err)
 	}
 	config = rest.CopyConfig(config)
@@ -71,7 +70,7 @@ func tour(ctx context.Context, config *rest.Config, kubectl kubectl, out io.Writ
 	if err := g.checkCluster(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{g.deliver, g.awaitPods, g.look, g.change, g.declare} {
+	for _, step := range []func(context.Context) error{g.deliver, g.awaitPods, g.look, g.change, g.declare, g.use} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -100,7 +99,7 @@ func (g *guide) checkCluster(ctx context.Context) error {
 
 // deliver writes the Secrets and ManagedResources of the web shop and waits until they are applied.
 func (g *guide) deliver(ctx context.Context) error {
-	g.heading("1 of 5: deliver a web shop (a few seconds)")
+	g.heading("1 of 6: deliver a web shop (a few seconds)")
 	g.say(`The manifests of examples/webshop go into two Secrets, each referenced by a ManagedResource, and the
 resource-manager applies them. The Secrets are immutable and named after their content, as
 ` + "`kubectl mr create`" + ` creates them.
@@ -143,16 +142,9 @@ wait for them, since objects that cannot be applied yet are retried:
 	return nil
 }
 
-// prepare creates the tour's namespace and then a ManagedResource in a dry run. The API server delays the first objects
-// of a new kind for two seconds. The dry run keeps this delay out of the measurement.
+// prepare creates a ManagedResource in a dry run. The API server delays the first objects of a new kind for two seconds. The dry run keeps this
+// delay out of the measurement.
 func (g *guide) prepare(ctx context.Context, p *parcel) error {
-	// The labels allow the Project garden to use the namespace.
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tourNamespace, Labels: map[string]string{
-		constants.LabelGardenRole: constants.RoleProject, constants.LabelProjectName: constants.GardenNamespace,
-	}}}
-	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
-		return fmt.Errorf("creating Namespace %s: %w", tourNamespace, err)
-	}
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, p.ManagedResource.DeepCopy(), client.DryRunAll)); err != nil {
 		return fmt.Errorf("checking that ManagedResources can be created: %w", err)
 	}
@@ -161,7 +153,7 @@ func (g *guide) prepare(ctx context.Context, p *parcel) error {
 
 // awaitPods waits until the storefront has the minimum number of ready Pods of its autoscaler.
 func (g *guide) awaitPods(ctx context.Context) error {
-	g.heading("2 of 5: wait for the pods (a few seconds)")
+	g.heading("2 of 6: wait for the pods (a few seconds)")
 	g.say(`The nodes and pods are simulated, all controllers are the real ones: Kubernetes creates a ReplicaSet for the
 Deployment, the autoscaler raises it to two pods, and the scheduler finds nodes for them.
 `)
@@ -204,7 +196,7 @@ func (g *guide) readExample(name string, into any) error {
 
 // look prints all ManagedResources, and the objects of those of the tour.
 func (g *guide) look(ctx context.Context) error {
-	g.heading("3 of 5: look at it")
+	g.heading("3 of 6: look at it")
 	g.say("The ManagedResources (`kubectl get mr -A`):\n")
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	if err := g.client.List(ctx, all); err != nil {
@@ -237,7 +229,7 @@ func (g *guide) look(ctx context.Context) error {
 // change edits an object as a user might, and waits until the change is reverted.
 func (g *guide) change(ctx context.Context) error {
 	const key, byHand = "BANNER", "Everything for free!"
-	g.heading("4 of 5: change something by hand")
+	g.heading("4 of 6: change something by hand")
 	g.say(`A user edits the banner of the storefront, as with ` + "`kubectl edit`" + `. The resource-manager watches
 the object and reverts the change.
 `)
@@ -283,6 +275,10 @@ func (g *guide) sayHowToGoOn() {
   bin/kubectl apply -f examples/hello.yaml        # deliver something yourself: a Secret and a ManagedResource
   bin/kubectl get configmap,pods -n hello
   bin/kubectl api-resources | grep gardener.cloud # the kinds of the garden; an example of each: examples/fleet
+  bin/kubectl patch shoot registry -n garden-dev --type merge -p '{"spec":{"hibernation":{"enabled":true}}}'
+  bin/kubectl get shoots -A --watch               # its control plane goes to sleep; with false it wakes up
+  bin/kubectl annotate shoot registry -n garden-dev confirmation.gardener.cloud/deletion=true
+  bin/kubectl delete shoot registry -n garden-dev
   make down                                       # stop everything and remove its files`)
 }
 

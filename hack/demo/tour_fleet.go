@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -19,10 +23,15 @@ const (
 	fleetProject = "dev"
 	// explainedLines is the number of lines of a field's explanation that the tour shows.
 	explainedLines = 14
+	// fleetTimeout limits the creation of a Shoot, which takes about ten seconds on a machine with nothing else to do.
+	fleetTimeout = 5 * time.Minute
 )
 
-// fleet are the examples that the tour declares, ordered by their references.
-var fleet = []string{"project", "cloudprofile", "seed", "shoot"}
+// shoot is the example Shoot.
+var shoot = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
+
+// declared are the examples that the tour declares, ordered by their references.
+var declared = []string{"fleet/core/project.yaml", "demo/cloudprofile.yaml", "demo/shoot.yaml"}
 
 // kubectl runs kubectl as an administrator of the demo.
 type kubectl struct {
@@ -41,23 +50,21 @@ func (k kubectl) output(ctx context.Context, input []byte, args ...string) (stri
 	return out.String(), nil
 }
 
-// declare declares a small fleet at the garden's API server, and prints it as users see it.
+// declare declares a small fleet at the garden's API server, and follows how it comes to life.
 func (g *guide) declare(ctx context.Context) error {
-	g.heading("5 of 5: declare a fleet (a few seconds)")
-	g.say(`The garden's API server has the kinds of a fleet. kube-apiserver passes requests for them on to it, so that kubectl
-works as with all other kinds. The controller-manager makes the namespace of the Project, and the rights of its members. What
-makes clusters of Shoots does not run here.
+	g.heading("5 of 6: create a cluster (half a minute)")
+	g.say(`This control plane is a garden: kube-apiserver passes requests for the kinds of a fleet on to the garden's API server, so
+that kubectl works as with all other kinds. A second one is the cluster of a Seed, where gardenlet makes the control planes of
+Shoots. The nodes of both are simulated; the programs of the control planes are real, and run as processes of this machine.
 `)
-	// The Project of the namespace garden allows its Shoots to use protected Seeds.
-	own := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project",
-		"metadata": map[string]any{"name": "garden"}, "spec": map[string]any{"namespace": "garden"},
-	}}
-	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, own)); err != nil {
-		return fmt.Errorf("creating Project %s: %w", own.GetName(), err)
+	if err := g.awaitSeed(ctx, "local"); err != nil {
+		return err
 	}
-	for _, name := range fleet {
-		file := "fleet/core/" + name + ".yaml"
+	if err := g.kubectlShow(ctx, "get seeds"); err != nil {
+		return err
+	}
+	g.say("")
+	for _, file := range declared {
 		content, err := fs.ReadFile(g.files, file)
 		if err != nil {
 			return fmt.Errorf("reading the example: %w", err)
@@ -68,21 +75,77 @@ makes clusters of Shoots does not run here.
 			return err
 		}
 		g.show(output)
-		if name == "project" {
+		if strings.HasSuffix(file, "/project.yaml") {
 			if err := g.awaitProject(ctx, fleetProject); err != nil {
 				return err
 			}
 		}
 	}
-	for _, command := range []string{"get projects,cloudprofiles,seeds", "get shoots -A"} {
-		g.say("\n  $ kubectl %s", command)
-		output, err := g.kubectl.output(ctx, nil, strings.Fields(command)...)
-		if err != nil {
-			return err
-		}
-		g.show(output)
+	g.say(`
+The controller-manager has made the namespace of the Project, and the rights of its members. Now the scheduler finds a Seed for
+the Shoot, and gardenlet emits its control plane as ManagedResources:
+`)
+	if err := g.followShoot(ctx); err != nil {
+		return err
 	}
-	return g.explain(ctx, "shoot.spec.provider.workers")
+	g.say("")
+	return g.kubectlShow(ctx, "get projects,cloudprofiles,shoots -A")
+}
+
+// kubectlShow runs kubectl, and prints the command and its output.
+func (g *guide) kubectlShow(ctx context.Context, command string) error {
+	g.say("  $ kubectl %s", command)
+	output, err := g.kubectl.output(ctx, nil, strings.Fields(command)...)
+	if err != nil {
+		return err
+	}
+	g.show(output)
+	return nil
+}
+
+// awaitSeed waits until all conditions of a Seed are true.
+func (g *guide) awaitSeed(ctx context.Context, name string) error {
+	seed := &corev1beta1.Seed{}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, fleetTimeout, true, func(ctx context.Context) (bool, error) {
+		last = g.client.Get(ctx, client.ObjectKey{Name: name}, seed)
+		return last == nil && len(seed.Status.Conditions) >= seedConditions && !slices.ContainsFunc(seed.Status.Conditions, func(c corev1beta1.Condition) bool {
+			return c.Status != corev1beta1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for the Seed %s, see gardenlet.log and seed-resource-manager.log: %w: its conditions are %+v",
+			name, err, seed.Status.Conditions), last)
+	}
+	return nil
+}
+
+// seedConditions are GardenletReady, SeedSystemComponentsHealthy and ExtensionsReady.
+const seedConditions = 3
+
+// followShoot prints the operation of the Shoot until it has succeeded.
+func (g *guide) followShoot(ctx context.Context) error {
+	start, reported := time.Now(), ""
+	current := &corev1beta1.Shoot{}
+	err := wait.PollUntilContextTimeout(ctx, tourInterval, fleetTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := g.client.Get(ctx, shoot, current); err != nil {
+			return false, err
+		}
+		last := current.Status.LastOperation
+		if last == nil {
+			return false, nil
+		}
+		if text := fmt.Sprintf("%-17s %3d %%  %s", string(last.Type)+" "+string(last.State), last.Progress, shorten(last.Description, 80)); text != reported {
+			reported = text
+			g.say("  %6s  %s", took(start), text)
+		}
+		return last.State == corev1beta1.LastOperationStateSucceeded && current.Status.ObservedGeneration == current.Generation, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the Shoot %s, see scheduler.log, gardenlet.log and seed/*.log: %w: its last operation is %+v", shoot, err,
+			current.Status.LastOperation)
+	}
+	return nil
 }
 
 // awaitProject waits until the controller-manager has made the namespace of a Project.

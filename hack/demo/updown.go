@@ -59,11 +59,15 @@ func (d *demo) checkPrograms() error {
 	if d.controlPlaneOnly {
 		return nil
 	}
-	for _, program := range []string{resourceManagerProgram, apiServerProgram, controllerManagerProgram} {
-		if _, err := os.Stat(d.program(program)); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("bin/%s does not exist: run `make build` first, or use --control-plane-only", program)
+	binaries := []string{apiServerProgram}
+	for _, program := range programs {
+		binaries = append(binaries, program.binary)
+	}
+	for _, binary := range binaries {
+		if _, err := os.Stat(d.program(binary)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("bin/%s does not exist: run `make build` first, or use --control-plane-only", binary)
 		} else if err != nil {
-			return fmt.Errorf("looking for bin/%s: %w", program, err)
+			return fmt.Errorf("looking for bin/%s: %w", binary, err)
 		}
 	}
 	return nil

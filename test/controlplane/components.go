@@ -99,9 +99,9 @@ func (cp *ControlPlane) stageArgs() ([]string, error) {
 	var args []string
 	for _, entry := range entries {
 		file := filepath.Join(dir, entry.Name())
-		if cp.options.AvailableAtOnce && entry.Name() == readyStage {
-			if file, err = cp.backdate(file); err != nil {
-				return nil, fmt.Errorf("backdate the readiness of Pods: %w", err)
+		if entry.Name() == readyStage {
+			if file, err = cp.adapt(file); err != nil {
+				return nil, fmt.Errorf("adapt how Pods become ready: %w", err)
 			}
 		}
 		args = append(args, "--config="+file)
@@ -112,18 +112,30 @@ func (cp *ControlPlane) stageArgs() ([]string, error) {
 // readyStage is the file of the stage in which Pods become ready.
 const readyStage = "pod-ready.yaml"
 
-// backdate writes a copy of a kwok stage with transition times in the distant past, and returns its path.
-func (cp *ControlPlane) backdate(stage string) (string, error) {
+// adapt writes a copy of the stage that the options ask for, and returns its path: with transition times in the distant past, and with another
+// condition.
+func (cp *ControlPlane) adapt(stage string) (string, error) {
 	content, err := os.ReadFile(stage)
 	if err != nil {
 		return "", err
 	}
-	const field, now, longAgo = "lastTransitionTime: ", "{{ $now | Quote }}", `"2000-01-01T00:00:00Z"`
-	if !bytes.Contains(content, []byte(field+now)) {
-		return "", fmt.Errorf("%s has no %s%s", stage, field, now)
+	const conditions, field, now, longAgo = "    matchExpressions:\n", "lastTransitionTime: ", "{{ $now | Quote }}", `"2000-01-01T00:00:00Z"`
+	for _, change := range []struct {
+		wanted   bool
+		from, to string
+	}{
+		{cp.options.AvailableAtOnce, field + now, field + longAgo},
+		{cp.options.HeldPods != "", conditions, conditions + "    - {key: '" + cp.options.HeldPods + "', operator: DoesNotExist}\n"},
+	} {
+		if !change.wanted {
+			continue
+		}
+		if !bytes.Contains(content, []byte(change.from)) {
+			return "", fmt.Errorf("%s has no %s", stage, change.from)
+		}
+		content = bytes.ReplaceAll(content, []byte(change.from), []byte(change.to))
 	}
 	path := cp.path(readyStage)
-	content = bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo))
 	return path, os.WriteFile(path, content, 0o600) //nolint:gosec // a path of this test
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	Nodes int
 	// AvailableAtOnce backdates the readiness of simulated Pods, so that minReadySeconds does not delay a rollout.
 	AvailableAtOnce bool
+	// HeldPods is an expression of jq. Pods for which it has a result do not become Ready.
+	HeldPods string
 
 	// Dir contains data, certificates, logs and the kubeconfig. Stop does not remove it. It cannot be used twice. The
 	// default is a temporary directory, which Stop removes.

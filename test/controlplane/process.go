@@ -19,10 +19,12 @@ const logTail = 2048
 type Process struct {
 	name      string
 	component bool // one of the control plane's own
-	log       string
-	command   *exec.Cmd
-	done      chan struct{}
-	err       error // set before done is closed
+	// environment are additional variables.
+	environment []string
+	log         string
+	command     *exec.Cmd
+	done        chan struct{}
+	err         error // set before done is closed
 }
 
 // StartProcess starts a program whose output goes to <name>.log in [ControlPlane.Dir]. The control plane stops it, the
@@ -30,6 +32,11 @@ type Process struct {
 // variables that refer to another cluster.
 func (cp *ControlPlane) StartProcess(name, path string, args ...string) (*Process, error) {
 	return cp.start(&Process{name: name}, path, args)
+}
+
+// StartProcessWith is like [ControlPlane.StartProcess], with additional variables of the environment, in the form name=value.
+func (cp *ControlPlane) StartProcessWith(environment []string, name, path string, args ...string) (*Process, error) {
+	return cp.start(&Process{name: name, environment: environment}, path, args)
 }
 
 func (cp *ControlPlane) start(p *Process, path string, args []string) (*Process, error) {
@@ -42,7 +49,7 @@ func (cp *ControlPlane) start(p *Process, path string, args []string) (*Process,
 
 	p.command = exec.Command(path, args...) //nolint:noctx // lives until it is stopped
 	p.command.Stdout, p.command.Stderr = log, log
-	p.command.Env = slices.Concat(slices.DeleteFunc(os.Environ(), namesCluster), collectLess(path), []string{markerEnv + "=" + cp.dir + "/"})
+	p.command.Env = slices.Concat(slices.DeleteFunc(os.Environ(), namesCluster), collectLess(path), p.environment, []string{markerEnv + "=" + cp.dir + "/"})
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to handle
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/podprocess"
 )
 
 // etcdKind is the kind of the operator's objects.
@@ -43,18 +43,7 @@ func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
 
 // reportEtcd sets the status of an Etcd: everything is healthy, or its members have lost their data.
 func (w *world) reportEtcd(ctx context.Context, etcd *unstructured.Unstructured, lost string) error {
-	condition := func(kind, status string) map[string]any {
-		at := metav1.Now().UTC().Format(time.RFC3339)
-		return map[string]any{"type": kind, "status": status, "reason": "Test", "message": "done", "lastTransitionTime": at, "lastUpdateTime": at}
-	}
-	ready, errs := "True", []any{}
-	if lost != "" {
-		ready, errs = "False", []any{map[string]any{"code": "ERR_DATA_LOST", "description": lost, "observedAt": metav1.Now().UTC().Format(time.RFC3339)}}
-	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"observedGeneration": etcd.GetGeneration(), "ready": lost == "", "lastErrors": errs,
-		"conditions": []any{condition("Ready", ready), condition("AllMembersUpdated", "True")},
-	}})
+	patch, err := json.Marshal(map[string]any{"status": podprocess.EtcdStatus(etcd.GetGeneration(), lost, time.Now())})
 	if err != nil {
 		return fmt.Errorf("render the status: %w", err)
 	}

@@ -1,27 +1,19 @@
 package shoot
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -29,19 +21,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/podprocess"
 )
 
-// pod contains the arguments and files of a Deployment's Pods, with paths on this machine.
-type pod struct {
-	args  []string
-	paths *strings.Replacer
-	// directory contains the files of the volumes.
-	directory string
-	volumes   []corev1.Volume
-}
-
 // pod waits until a Deployment of the control plane has replicas and all objects that its Pods mount exist.
-func (w *world) pod(name string) pod {
+func (w *world) pod(name string) *podprocess.Pod {
 	w.Helper()
 	deployment := &appsv1.Deployment{}
 	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Deployment "+name+" has replicas", func() string {
@@ -53,59 +37,9 @@ func (w *world) pod(name string) pod {
 		}
 		return ""
 	})
-	template := deployment.Spec.Template.Spec
-	directory := w.TempDir()
-	replaced := []string{"https://kube-apiserver\n", w.address() + "\n"}
-	mounts := slices.Clone(template.Containers[0].VolumeMounts)
-	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return -cmp.Compare(len(a.MountPath), len(b.MountPath)) })
-	for _, mount := range mounts {
-		replaced = append(replaced, mount.MountPath+"/", filepath.Join(directory, mount.Name)+"/")
-	}
-	p := pod{paths: strings.NewReplacer(replaced...), directory: directory, volumes: template.Volumes}
-	container := template.Containers[0]
-	flags := container.Args
-	if len(container.Command) > 0 {
-		flags = slices.Concat(container.Command[1:], container.Args)
-	}
-	for _, argument := range flags {
-		p.args = append(p.args, p.paths.Replace(argument))
-	}
-	for _, volume := range template.Volumes {
-		w.write(p, volume)
-	}
+	p := podprocess.New(technical, deployment.Spec.Template.Spec, w.TempDir(), "https://kube-apiserver\n", w.address()+"\n")
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the files of "+name+" exist", func() string { return kit.TextOf(p.Write(w.Context(), w.seed)) })
 	return p
-}
-
-// write writes the files of a volume.
-func (w *world) write(p pod, volume corev1.Volume) {
-	w.Helper()
-	kit.Must(w, os.MkdirAll(filepath.Join(p.directory, volume.Name), 0o700))
-	for file, content := range w.files(volume) {
-		kit.Must(w, os.WriteFile(filepath.Join(p.directory, volume.Name, file), []byte(p.paths.Replace(string(content))), 0o600))
-	}
-}
-
-// files waits for the contents of a volume.
-func (w *world) files(volume corev1.Volume) map[string][]byte {
-	w.Helper()
-	files := map[string][]byte{}
-	switch {
-	case volume.Secret != nil:
-		return w.secret(volume.Secret.SecretName, "").Data
-	case volume.ConfigMap != nil:
-		configMap := &corev1.ConfigMap{}
-		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: volume.ConfigMap.Name}, configMap))
-		for file, content := range configMap.Data {
-			files[file] = []byte(content)
-		}
-	case volume.Projected != nil:
-		for _, source := range volume.Projected.Sources {
-			for _, item := range source.Secret.Items {
-				files[item.Path] = w.secret(source.Secret.Name, item.Key).Data[item.Key]
-			}
-		}
-	}
-	return files
 }
 
 // secret waits for a Secret of the control plane with a key.
@@ -124,21 +58,6 @@ func (w *world) secret(name, key string) *corev1.Secret {
 	return secret
 }
 
-// with returns arguments with the given flags replaced. Flags with an empty value are removed.
-func with(args []string, values map[string]string) []string {
-	result := slices.DeleteFunc(slices.Clone(args), func(argument string) bool {
-		flag, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
-		_, replaced := values[flag]
-		return replaced
-	})
-	for flag, value := range values {
-		if value != "" {
-			result = append(result, "--"+flag+"="+value)
-		}
-	}
-	return result
-}
-
 // startServer runs the shoot's API server with the flags of the Deployment, except those for its address and etcd.
 func (w *world) startServer() *controlplane.Process {
 	w.Helper()
@@ -149,16 +68,12 @@ func (w *world) startServer() *controlplane.Process {
 func (w *world) etcdPrefix() string { return "/" + string(w.get().UID) }
 
 // startReplica runs a replica of the API server.
-func (w *world) startReplica(p pod, port int) *controlplane.Process {
+func (w *world) startReplica(p *podprocess.Pod, port int) *controlplane.Process {
 	w.Helper()
-	args := with(p.args, map[string]string{
-		"secure-port": strconv.Itoa(port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
-		"shutdown-delay-duration": "1s", // the balancer stops using a replica before it ends
-		"etcd-servers":            w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
-	})
-	process := w.start("kube-apiserver", with(args, w.serverArgs))
+	args := p.APIServer(port, w.seeds.EtcdURL(), w.etcdPrefix())
+	process := w.start("kube-apiserver", podprocess.With(args, w.serverArgs))
 	// Readiness is checked with the same request as the probe of its Pods.
-	_, file, _ := strings.Cut(p.args[slices.IndexFunc(p.args, func(arg string) bool { return strings.HasPrefix(arg, "--token-auth-file=") })], "=")
+	file, _ := p.Flag("token-auth-file")
 	tokens, err := os.ReadFile(file)
 	kit.Must(w, err)
 	token, _, _ := strings.Cut(string(tokens), ",")
@@ -178,9 +93,7 @@ func (w *world) startReplica(p pod, port int) *controlplane.Process {
 // startControllers runs the shoot's kube-controller-manager with the flags of the Deployment.
 func (w *world) startControllers() *controlplane.Process {
 	w.Helper()
-	return w.start("kube-controller-manager", with(w.pod("kube-controller-manager").args, map[string]string{
-		"secure-port": strconv.Itoa(kit.FreePort(w)), "bind-address": "127.0.0.1",
-	}))
+	return w.start("kube-controller-manager", w.pod("kube-controller-manager").Controllers(kit.FreePort(w)))
 }
 
 func (w *world) start(program string, args []string) *controlplane.Process {
@@ -199,22 +112,13 @@ func (w *world) startManager() *kit.Process {
 	return w.runManager(w.pod("gardener-resource-manager"))
 }
 
-func (w *world) runManager(p pod) *kit.Process {
+func (w *world) runManager(p *podprocess.Pod) *kit.Process {
 	w.Helper()
-	_, file, _ := strings.Cut(p.args[0], "=")
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(p.File())
 	kit.Must(w, err)
-	config := map[string]any{}
-	kit.Must(w, yaml.Unmarshal(text, &config))
-	kit.Must(w, unstructured.SetNestedField(config, "$KUBECONFIG", "sourceClientConnection", "kubeconfig"))
-	config["leaderElection"] = map[string]any{"leaderElect": false}
-	local := func(port string) map[string]any { return map[string]any{"bindAddress": "127.0.0.1", "port": port} }
-	webhooks := local("$WEBHOOK_PORT")
-	if slices.ContainsFunc(p.volumes, func(volume corev1.Volume) bool { return volume.Name == "certificate" }) {
-		webhooks["tls"] = map[string]any{"serverCertDir": filepath.Join(p.directory, "certificate")}
-	}
-	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": webhooks}
-	text, err = yaml.Marshal(config)
+	text, err = p.ResourceManager(text, podprocess.Connection{
+		Kubeconfig: "$KUBECONFIG", Health: "$HEALTH_PORT", Metrics: "$METRICS_PORT", Webhooks: "$WEBHOOK_PORT",
+	})
 	kit.Must(w, err)
 	// It has only the permissions that its bundle grants.
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: resourcemanager.Name}}
@@ -241,14 +145,7 @@ func (w *world) managerOfSeed() []byte {
 // kubeconfigOf returns a kubeconfig of the seed with a token of a ServiceAccount.
 func (w *world) kubeconfigOf(account *corev1.ServiceAccount) []byte {
 	w.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64((6 * time.Hour).Seconds()))}}
-	kit.Must(w, w.seed.SubResource("token").Create(w.Context(), account, request))
-	config, err := clientcmd.Load(w.seeds.Kubeconfig())
-	kit.Must(w, err)
-	for key := range config.AuthInfos {
-		config.AuthInfos[key] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
-	}
-	text, err := clientcmd.Write(*config)
+	text, err := podprocess.KubeconfigOf(w.Context(), w.seed, w.seeds.Kubeconfig(), account, 6*time.Hour)
 	kit.Must(w, err)
 	return text
 }

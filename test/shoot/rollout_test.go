@@ -17,6 +17,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/podprocess"
 )
 
 const (
@@ -35,7 +36,7 @@ type rollout struct {
 	// node is the node of the Pods.
 	node    string
 	running map[string]corev1.PodSpec
-	pods    map[string]pod
+	pods    map[string]*podprocess.Pod
 	stop    map[string]func()
 	// refreshed is when the files of the programs were last updated.
 	refreshed time.Time
@@ -51,7 +52,7 @@ type rollout struct {
 func (w *world) newRollout() *rollout {
 	w.Helper()
 	r := &rollout{
-		world: w, balancer: w.balance(), running: map[string]corev1.PodSpec{}, pods: map[string]pod{}, stop: map[string]func(){}, rolled: map[string]int{},
+		world: w, balancer: w.balance(), running: map[string]corev1.PodSpec{}, pods: map[string]*podprocess.Pod{}, stop: map[string]func(){}, rolled: map[string]int{},
 		together: func(int, int) {},
 	}
 	for _, name := range []string{"kube-apiserver", "gardener-resource-manager", "kube-controller-manager"} {
@@ -90,16 +91,16 @@ func (r *rollout) follow() {
 
 // refresh updates the tokens of a Pod, like the kubelet. Mounted objects may have been deleted with the revision of the
 // Deployment.
-func (r *rollout) refresh(p pod) {
+func (r *rollout) refresh(p *podprocess.Pod) {
 	r.Helper()
-	for _, volume := range p.volumes {
+	for _, volume := range p.Volumes {
 		if volume.Projected == nil || slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
 			key := client.ObjectKey{Namespace: technical, Name: source.Secret.Name}
 			return apierrors.IsNotFound(r.seed.Get(r.Context(), key, &corev1.Secret{}))
 		}) {
 			continue
 		}
-		r.write(p, volume)
+		kit.Must(r, p.WriteVolume(r.Context(), r.seed, volume))
 	}
 }
 
@@ -125,7 +126,7 @@ func (r *rollout) start(name string) {
 		stop()
 	case "kube-controller-manager":
 		stop()
-		r.stop[name] = r.ends(r.world.start(name, with(p.args, map[string]string{
+		r.stop[name] = r.ends(r.world.start(name, podprocess.With(p.Args, map[string]string{
 			"secure-port": strconv.Itoa(kit.FreePort(r)), "bind-address": "127.0.0.1", "leader-elect": "false",
 		})))
 	default:

@@ -2,14 +2,12 @@ package fleet
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,24 +84,7 @@ func (f *Fleet) Buckets() string {
 
 // packedChart returns the archive of a chart of the repository, encoded as in a ControllerDeployment.
 func (f *Fleet) packedChart(name string) (string, error) {
-	chart, err := generate.LoadFrom(filepath.Join(f.landscape.Root, "charts", name))
-	if err != nil {
-		return "", err
-	}
-	directory, err := os.MkdirTemp("", "chart-")
-	if err != nil {
-		return "", fmt.Errorf("pack the chart %s: %w", name, err)
-	}
-	defer func() { _ = os.RemoveAll(directory) }()
-	path, err := chartutil.Save(chart, directory)
-	if err != nil {
-		return "", fmt.Errorf("pack the chart %s: %w", name, err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("pack the chart %s: %w", name, err)
-	}
-	return base64.StdEncoding.EncodeToString(content), nil
+	return generate.Packed(filepath.Join(f.landscape.Root, "charts", name))
 }
 
 // createCloudProfile creates the CloudProfile that Shoots refer to, with the machine image of the landscape.
