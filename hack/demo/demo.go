@@ -19,6 +19,8 @@ type demo struct {
 	root             string // of the repository
 	dir              string // of the demo's files
 	controlPlaneOnly bool
+	// built are the paths of programs that a test has built.
+	built map[string]string
 	out              io.Writer
 }
 

@@ -1,5 +1,5 @@
 // Command demo runs Trellis on this machine: a real Kubernetes control plane with simulated nodes, in
-// the background, and the resource-manager next to it. It needs neither containers nor a cluster.
+// the background, with the programs of a garden and of a Seed next to it. It needs neither containers nor a cluster.
 package main
 
 import (
@@ -18,15 +18,15 @@ import (
 )
 
 const usage = `Runs Trellis on this machine: a real Kubernetes control plane with simulated nodes, in
-the background, with the garden's API server and the resource-manager next to it.
+the background, with the programs of a garden and of a Seed next to it, and shows a tour.
 
 Usage:
   demo up     start, or find what was started before
-  demo tour   show what the resource-manager does
+  demo tour   show how manifests are delivered, and how a cluster is created
   demo down   stop everything and remove its files
 
 Flags:
-  --control-plane-only   up starts neither the garden's API server nor the resource-manager, and installs no CRDs
+  --control-plane-only   up starts none of the programs, and installs no CRDs
   --dir                  where all files are kept (default: .run in the repository)`
 
 func main() { os.Exit(runMain()) }
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "down":
 		return d.down(ctx)
 	case serveCommand: // what up starts in the background
-		return d.serve(ctx)
+		return d.serve(ctx, os.NewFile(progressDescriptor, "progress"))
 	default:
 		return fmt.Errorf("unknown command %q, see `demo --help`", command)
 	}
@@ -88,5 +88,10 @@ func (d *demo) tour(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the demo: %w", err)
 	}
-	return tour(ctx, config, kubectl{program: d.program("kubectl"), kubeconfig: d.path("kubeconfig"), cache: d.path("kubectl")}, d.out)
+	return tour(ctx, config, d.kubectl(), d.out)
+}
+
+// kubectl is that of the tour.
+func (d *demo) kubectl() kubectl {
+	return kubectl{program: d.program("kubectl"), kubeconfig: d.path("kubeconfig"), cache: d.path("kubectl-cache")}
 }

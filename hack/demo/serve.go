@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -26,13 +26,12 @@ const (
 
 // serve runs in the background process. It runs the clusters and all programs until it receives a signal or one of them ends. Its parent reads
 // the progress. If the parent exits early, writing the progress fails and everything is stopped.
-func (d *demo) serve(ctx context.Context) (err error) {
+func (d *demo) serve(ctx context.Context, progress io.WriteCloser) (err error) {
 	pidFile, err := d.lock()
 	if err != nil {
 		return err
 	}
 	defer pidFile.Close() //nolint:errcheck // this ends the lock, the content is written
-	progress := os.NewFile(progressDescriptor, "progress")
 
 	const starting = "Starting Kubernetes with %d simulated nodes, this takes about 5 seconds (a minute on a busy machine).\n"
 	if _, err := fmt.Fprintf(progress, starting, nodes); err != nil {
@@ -59,7 +58,7 @@ func (d *demo) serve(ctx context.Context) (err error) {
 }
 
 // hold reports that everything runs, and waits until the context or one of the processes ends, or something else fails.
-func (d *demo) hold(ctx context.Context, progress *os.File, processes []*controlplane.Process, failed <-chan error) error {
+func (d *demo) hold(ctx context.Context, progress io.WriteCloser, processes []*controlplane.Process, failed <-chan error) error {
 	_, err := fmt.Fprintln(progress, servingMessage)
 	if err := errors.Join(err, progress.Close()); err != nil {
 		return fmt.Errorf("reporting progress: %w", err)
@@ -81,7 +80,13 @@ func (d *demo) hold(ctx context.Context, progress *os.File, processes []*control
 	}
 }
 
-func (d *demo) program(name string) string { return filepath.Join(d.root, "bin", name) }
+// program returns the path of a program: one that a test has built, or that of `make build` and `make controlplane`.
+func (d *demo) program(name string) string {
+	if path, built := d.built[name]; built {
+		return path
+	}
+	return filepath.Join(d.root, "bin", name)
+}
 
 // awaitReady polls a URL until it responds with status 200. It returns early if the process ends.
 func awaitReady(ctx context.Context, process *controlplane.Process, program, url string) error {

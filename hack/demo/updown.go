@@ -44,14 +44,21 @@ func (d *demo) up(ctx context.Context) error {
 	if err := d.removeFiles(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		return fmt.Errorf("creating a directory for the demo: %w", err)
+	if err := d.makeDirectory(); err != nil {
+		return err
 	}
 	if err := d.startBackground(ctx); err != nil {
 		return err
 	}
 	d.say("Everything runs.")
 	d.sayHowToUseIt()
+	return nil
+}
+
+func (d *demo) makeDirectory() error {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return fmt.Errorf("creating a directory for the demo: %w", err)
+	}
 	return nil
 }
 
