@@ -37,7 +37,7 @@ controlplane-older: ## Build the programs of control planes and nodes of Kuberne
 	@GO='$(GO)' hack/build-older.sh '$(VERSION)'
 
 .PHONY: demo
-demo: controlplane build bin/demo ## Start a control plane, the controller-manager and the resource-manager on this machine, and show a tour.
+demo: controlplane build bin/demo ## Start a garden and a Seed on this machine, create a cluster in it, and show a tour (docs/demo.md).
 	@bin/demo up
 	@bin/demo tour
 

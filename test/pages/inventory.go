@@ -57,6 +57,8 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^kubectl mr (get|tree|why) (shoot|seed)/`), "needs a garden: TestFleet in test/cli"},
 	{regexp.MustCompile(`^kubectl mr render -f \S+ >|^kubectl mr diff --render|\| kubectl mr render\b`),
 		"uses sites of the example flow: TestRenderedIsWhatIsEmitted"},
+	{regexp.MustCompile(`^(kubectl (patch|annotate|delete) shoot registry|KUBECONFIG=\.run/(seed/|registry\.)kubeconfig kubectl get) `),
+		"needs the fleet of the demo: TestFleet in hack/demo"},
 	{regexp.MustCompile(`^export KUBECONFIG=`), "is for the demo; tests have their own kubeconfig"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/(gardenlet|resource-manager) --namespace garden\b`),
 		"needs a garden: TestSeed in test/landscape/e2e"},
