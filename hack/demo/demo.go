@@ -21,7 +21,7 @@ type demo struct {
 	controlPlaneOnly bool
 	// built are the paths of programs that a test has built.
 	built map[string]string
-	out              io.Writer
+	out   io.Writer
 }
 
 // complete finds the root of the repository and makes the directory absolute.

@@ -103,7 +103,9 @@ func liveOn(t *testing.T, c client.Client) {
 			return ""
 		})
 	}
-	kit.Change(t, c, object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, constants.AnnotationConfirmationDeletion, "true") })
+	kit.Change(t, c, object, func() {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+	})
 	kit.Must(t, c.Delete(t.Context(), object))
 	kit.EventuallyWithin(t, 6*kit.WaitTimeout, "the Shoot is deleted", func() string {
 		if err := c.Get(t.Context(), shoot, object); err != nil {
