@@ -21,7 +21,7 @@ const (
 	progressDescriptor = 3
 
 	nodes        = 3
-	readyTimeout = time.Minute
+	readyTimeout = 3 * time.Minute
 )
 
 // serve runs in the background process. It runs the clusters and all programs until it receives a signal or one of them ends. Its parent reads
