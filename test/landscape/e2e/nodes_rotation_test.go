@@ -12,12 +12,14 @@ import (
 )
 
 // rotation rotates all credentials of the Shoot. Nodes stay until their pool is rolled out on request, and are then replaced one after the
-// other. Neither a request to the API server nor one to a user's program fails.
+// other. Neither a request to the API server nor one to a user's program fails. The only member of each etcd starts again with new certificates:
+// requests to the API server wait for it.
 func (n *shootNodes) rotation() {
 	n.t.Helper()
 	key := client.ObjectKeyFromObject(n.shoot)
 	customers := n.startCustomers(n.openShop())
 	users := append(n.startUsers(n.config), customers)
+	n.connectPatiently(users[:2])
 	old, err := n.nodeUIDs(n.inside)
 	must(n.t, err)
 
@@ -34,9 +36,7 @@ func (n *shootNodes) rotation() {
 	n.noneFailed(users, "the rollout of the nodes")
 
 	n.connect()
-	for _, u := range users[:2] {
-		u.connect(n.connection(n.config, u.name == connectsEachTime))
-	}
+	n.connectPatiently(users[:2])
 	n.step(constants.OperationRotateCredentialsComplete, corev1beta1.RotationCompleted)
 	n.settled("two nodes are ready", 2)
 	n.noneFailed(users, "the last step of the rotation")
@@ -44,6 +44,14 @@ func (n *shootNodes) rotation() {
 		u.stop()
 	}
 	must(n.t, n.fleet.Get(n.ctx, key, n.shoot))
+}
+
+// connectPatiently connects users with the current credentials. Their requests wait for an etcd that starts again.
+func (n *shootNodes) connectPatiently(users []*user) {
+	n.t.Helper()
+	for _, u := range users {
+		u.connect(n.connectionFor(n.config, u.name == connectsEachTime, patience))
+	}
 }
 
 // step requests an operation, and waits until the CAs and the service account key have reached a phase.

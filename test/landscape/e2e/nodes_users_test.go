@@ -87,6 +87,8 @@ func (n *shootNodes) openShop() int32 {
 	u, labels := n.users, map[string]string{"app": shop}
 	spec := u.server()
 	spec.TerminationGracePeriodSeconds = ptr.To[int64](20)
+	// At a load of 50, probes with a timeout of a second took all Pods out of the Service at once.
+	spec.Containers[0].ReadinessProbe.TimeoutSeconds = 10
 	spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}
 	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},

@@ -20,6 +20,8 @@ import (
 const (
 	// requestTimeout limits each request. requestEvery is the interval between the requests of a user.
 	requestTimeout = 10 * time.Second
+	// patience is the timeout of users who wait while the only member of an etcd starts again, as kubectl does.
+	patience = time.Minute
 	requestEvery   = 100 * time.Millisecond
 	// failuresShown is how many failed requests are logged.
 	failuresShown = 5
@@ -58,6 +60,12 @@ func (n counts) String() string {
 // connection returns a client for the cluster of a Shoot. If alone is set, each request has its own connection.
 func (c *cluster) connection(config *rest.Config, alone bool) client.Client {
 	c.t.Helper()
+	return c.connectionFor(config, alone, requestTimeout)
+}
+
+// connectionFor is like connection, with a timeout of requests.
+func (c *cluster) connectionFor(config *rest.Config, alone bool, timeout time.Duration) client.Client {
+	c.t.Helper()
 	tls, err := rest.TLSConfigFor(config)
 	must(c.t, err)
 	mapper := meta.NewDefaultRESTMapper(nil) // avoids discovery requests, which would not be counted
@@ -66,7 +74,7 @@ func (c *cluster) connection(config *rest.Config, alone bool) client.Client {
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
 	transport, err := rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: tls, DisableKeepAlives: alone, ForceAttemptHTTP2: !alone})
 	must(c.t, err)
-	in, err := client.New(config, client.Options{HTTPClient: &http.Client{Transport: transport, Timeout: requestTimeout}, Mapper: mapper})
+	in, err := client.New(config, client.Options{HTTPClient: &http.Client{Transport: transport, Timeout: timeout}, Mapper: mapper})
 	must(c.t, err)
 	return in
 }
