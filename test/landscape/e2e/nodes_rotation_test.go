@@ -19,7 +19,7 @@ func (n *shootNodes) rotation() {
 	key := client.ObjectKeyFromObject(n.shoot)
 	customers := n.startCustomers(n.openShop())
 	users := append(n.startUsers(n.config), customers)
-	n.connectPatiently(users[:2])
+	n.connectForRestart(users[:2])
 	old, err := n.nodeUIDs(n.inside)
 	must(n.t, err)
 
@@ -36,7 +36,7 @@ func (n *shootNodes) rotation() {
 	n.noneFailed(users, "the rollout of the nodes")
 
 	n.connect()
-	n.connectPatiently(users[:2])
+	n.connectForRestart(users[:2])
 	n.step(constants.OperationRotateCredentialsComplete, corev1beta1.RotationCompleted)
 	n.settled("two nodes are ready", 2)
 	n.noneFailed(users, "the last step of the rotation")
@@ -46,11 +46,11 @@ func (n *shootNodes) rotation() {
 	must(n.t, n.fleet.Get(n.ctx, key, n.shoot))
 }
 
-// connectPatiently connects users with the current credentials. Their requests wait for an etcd that starts again.
-func (n *shootNodes) connectPatiently(users []*user) {
+// connectForRestart connects users with the current credentials. Their requests wait for an etcd that starts again.
+func (n *shootNodes) connectForRestart(users []*user) {
 	n.t.Helper()
 	for _, u := range users {
-		u.connect(n.connectionFor(n.config, u.name == connectsEachTime, patience))
+		u.connect(n.connectionFor(n.config, u.name == connectsEachTime, restartTimeout))
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 const (
 	// requestTimeout limits each request. requestEvery is the interval between the requests of a user.
 	requestTimeout = 10 * time.Second
-	// patience is the timeout of users who wait while the only member of an etcd starts again, as kubectl does.
-	patience = time.Minute
+	// restartTimeout is the timeout of users whose requests wait while the only member of an etcd starts again.
+	restartTimeout = time.Minute
 	requestEvery   = 100 * time.Millisecond
 	// failuresShown is how many failed requests are logged.
 	failuresShown = 5
