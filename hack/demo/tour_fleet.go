@@ -103,14 +103,15 @@ func (g *guide) kubectlShow(ctx context.Context, command string) error {
 	return nil
 }
 
-// awaitSeed waits until all conditions of a Seed are true.
+// awaitSeed waits until a Seed is ready.
 func (g *guide) awaitSeed(ctx context.Context, name string) error {
 	seed := &corev1beta1.Seed{}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, fleetTimeout, true, func(ctx context.Context) (bool, error) {
 		last = g.client.Get(ctx, client.ObjectKey{Name: name}, seed)
-		return last == nil && len(seed.Status.Conditions) >= seedConditions && !slices.ContainsFunc(seed.Status.Conditions, func(c corev1beta1.Condition) bool {
-			return c.Status != corev1beta1.ConditionTrue
+		return last == nil && !slices.ContainsFunc(seedConditions, func(kind corev1beta1.ConditionType) bool {
+			condition := corev1beta1.FindCondition(seed.Status.Conditions, kind)
+			return condition == nil || condition.Status != corev1beta1.ConditionTrue
 		}), nil
 	})
 	if err != nil {
@@ -120,8 +121,8 @@ func (g *guide) awaitSeed(ctx context.Context, name string) error {
 	return nil
 }
 
-// seedConditions are GardenletReady, SeedSystemComponentsHealthy and ExtensionsReady.
-const seedConditions = 3
+// seedConditions are the conditions of a Seed that is ready.
+var seedConditions = []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady}
 
 // followShoot prints the operation of the Shoot until it has succeeded.
 func (g *guide) followShoot(ctx context.Context) error {

@@ -19,7 +19,7 @@ const adminValidity = 24 * 60 * 60
 func (g *guide) use(ctx context.Context) error {
 	g.heading("6 of 6: use the cluster")
 	g.say(`The garden signs kubeconfigs for the administrators of a Shoot, which are valid for some time only. No DNS server knows the
-host of its API server, so the kubeconfig gets a proxy of the demo.
+host of its API server, so the clusters in the kubeconfig get the proxy of the demo as proxy-url: its address is in .run/proxy.
 `)
 	path := "/apis/core.gardener.cloud/v1beta1/namespaces/" + shoot.Namespace + "/shoots/" + shoot.Name + "/adminkubeconfig"
 	request, err := json.Marshal(map[string]any{

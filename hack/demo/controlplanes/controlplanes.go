@@ -105,5 +105,7 @@ const (
 	missingInterval = 300 * time.Millisecond
 	// probeInterval is how often an API server is asked whether it is ready.
 	probeInterval = 300 * time.Millisecond
-	stopGrace     = 10 * time.Second
+	// restartInterval is how long a program that ends at once is not started again, as by a kubelet.
+	restartInterval = 5 * time.Second
+	stopGrace       = 10 * time.Second
 )

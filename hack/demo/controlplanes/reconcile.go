@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,9 @@ import (
 type process struct {
 	*controlplane.Process
 
-	spec corev1.PodSpec
-	pod  *podprocess.Pod
+	spec    corev1.PodSpec
+	pod     *podprocess.Pod
+	started time.Time
 }
 
 // Reconcile runs one process for a Deployment with replicas, and none for others. A changed Pod replaces the process.
@@ -39,9 +41,14 @@ func (r *Runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	case deployment.UID == "" || deployment.DeletionTimestamp != nil || ptr.Deref(deployment.Spec.Replicas, 1) == 0:
 		err := errors.Join(r.stop(request.NamespacedName), os.RemoveAll(dir))
 		_ = os.Remove(filepath.Dir(dir)) // with the last program of the namespace
+		if deployment.UID == "" && request.Name == kubeapiserver.Name {
+			r.releasePort(request.Namespace)
+		}
 		return reconcile.Result{}, err
 	case running != nil && running.Err() == nil && equality.Semantic.DeepEqual(running.spec, spec):
 		return r.keep(ctx, deployment, running.pod)
+	case running != nil && running.Err() != nil && time.Since(running.started) < restartInterval:
+		return reconcile.Result{RequeueAfter: restartInterval}, nil
 	}
 	port, err := r.port(request.Namespace)
 	if err != nil {
@@ -60,7 +67,7 @@ func (r *Runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.processes[request.NamespacedName] = &process{Process: started, spec: spec, pod: pod}
+	r.processes[request.NamespacedName] = &process{Process: started, spec: spec, pod: pod, started: time.Now()}
 	return reconcile.Result{RequeueAfter: probeInterval}, nil
 }
 
@@ -120,4 +127,11 @@ func (r *Runner) port(namespace string) (int, error) {
 		r.ports[namespace] = port
 	}
 	return r.ports[namespace], nil
+}
+
+// releasePort forgets the port of a namespace whose API server does not exist any longer.
+func (r *Runner) releasePort(namespace string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.ports, namespace)
 }
