@@ -37,11 +37,15 @@ func Labels() map[string]string { return maps.Clone(selector) }
 // Service returns the Service through which clients in the seed reach the API server. It exists as long as the control
 // plane.
 func Service(values ServiceValues) ([]client.Object, error) {
-	selectors, err := json.Marshal([]metav1.LabelSelector{
+	clients := []metav1.LabelSelector{
 		{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}},
 		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleExtension}},
 		{MatchLabels: map[string]string{constants.LabelNetworkPolicyAccessTargetAPIServer: constants.NetworkPolicyAllowed}},
-	})
+	}
+	for _, gateway := range values.Gateways {
+		clients = append(clients, metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gateway}})
+	}
+	selectors, err := json.Marshal(clients)
 	if err != nil {
 		return nil, fmt.Errorf("encode the namespaces with clients of kube-apiserver: %w", err)
 	}
