@@ -110,9 +110,9 @@ func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	if err != nil {
 		c.t.Fatalf("the objects of the extension are missing in the Shoot: %v\n%s", err, output)
 	}
-	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, service))
+	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: "istio-ingress", Name: constants.IstioIngressGatewayName}, service))
 	host := strings.TrimPrefix(shoot.Status.AdvertisedAddresses[0].URL, "https://")
-	c.resolves(host, service.Spec.ClusterIP)
+	c.resolves(host, service.Status.LoadBalancer.Ingress[0].IP)
 }
 
 // shoot returns the Shoot of the fleet.

@@ -31,6 +31,7 @@ var (
 	extensions   = flag.Bool("landscape.extensions", false, "also create an object of each kind of extension resource in TestFleet, with machines, which takes a minute")
 	nodes        = flag.Bool("landscape.nodes", false, "also create a Shoot whose machines become nodes, which takes minutes")
 	virtual      = flag.Bool("landscape.virtual", false, "also create a Seed and a Shoot in the virtual garden of TestGarden, which takes minutes")
+	gateway      = flag.Bool("landscape.gateway", false, "also create a neighbour of the Shoot, attack it, and replace the gateway, which takes minutes")
 	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
 )
 

@@ -45,6 +45,8 @@ func TestShootNodesOperations(t *testing.T) {
 		run  func(*shootNodes)
 	}{
 		{"tunnel", (*shootNodes).tunnel},
+		{"clients", (*shootNodes).clientsInside},
+		{"extensions", (*shootNodes).extensionsOfUsers},
 		{"policies", (*shootNodes).policies},
 		{"metrics", (*shootNodes).metrics},
 		{"volumes", (*shootNodes).volumes},
@@ -56,6 +58,7 @@ func TestShootNodesOperations(t *testing.T) {
 		{"services", (*shootNodes).servicesStopped},
 		{"machine", (*shootNodes).machineDeleted},
 		{"controllers", (*shootNodes).controllersKilled},
+		{"cut", (*shootNodes).tunnelIsCut},
 		{"rotation", (*shootNodes).rotation},
 		{"deletion", func(n *shootNodes) { n.deleteShootWithNodes(n.fleet, n.shoot) }},
 	} {

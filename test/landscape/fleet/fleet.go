@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
@@ -57,7 +58,7 @@ type Fleet struct {
 // New returns the fleet of a running base cluster. The fleet may be installed or not. say prints a line of progress.
 func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fleet, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, served.AddToScheme, operatorv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, served.AddToScheme, operatorv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering the API types of the fleet: %w", err)
 		}

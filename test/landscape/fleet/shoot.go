@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -15,6 +14,7 @@ import (
 
 	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/provider/local/example"
 )
 
@@ -120,17 +120,8 @@ func (f *Fleet) WriteShootKubeconfig(ctx context.Context) error {
 	return f.WriteKubeconfig(ctx, shootKey, f.ShootKubeconfig())
 }
 
-// Expose lets everything in the landscape connect to the Service of the API server of a Shoot.
-func (f *Fleet) Expose(ctx context.Context, key client.ObjectKey) error {
-	shoot := &corev1beta1.Shoot{}
-	if err := f.Get(ctx, key, shoot); err != nil {
-		return fmt.Errorf("read Shoot %s: %w", key, err)
-	}
-	return f.apply(ctx, f.base, "exposure.yaml", map[string]string{"Namespace": shoot.Status.TechnicalID})
-}
-
-// WriteKubeconfig writes a kubeconfig for an administrator of a Shoot, which is valid for an hour, to a file. It connects to the Service of
-// the API server in the seed, because the names of the landscape are not resolved outside of it.
+// WriteKubeconfig writes a kubeconfig for an administrator of a Shoot, which is valid for an hour, to a file. It connects to the address of the
+// gateway and asks there for the name of the API server, because the names of the landscape are not resolved outside of it.
 func (f *Fleet) WriteKubeconfig(ctx context.Context, key client.ObjectKey, file string) error {
 	config, err := f.Kubeconfig(ctx, key, time.Hour)
 	if err != nil {
@@ -150,21 +141,35 @@ func (f *Fleet) Kubeconfig(ctx context.Context, key client.ObjectKey, validity t
 	if err := f.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
 		return nil, fmt.Errorf("request a kubeconfig for Shoot %s: %w", key, err)
 	}
-	if err := f.Expose(ctx, key); err != nil {
-		return nil, err
-	}
 	config, err := clientcmd.Load(request.Status.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig for Shoot %s: %w", key, err)
 	}
-	service := &corev1.Service{}
-	if err := f.base.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, service); err != nil {
-		return nil, fmt.Errorf("read the Service of the Shoot's API server: %w", err)
+	host, address, err := f.Address(ctx, key)
+	if err != nil {
+		return nil, err
 	}
 	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.TLSServerName = "https://"+service.Spec.ClusterIP, "kube-apiserver"
+		cluster.Server, cluster.TLSServerName = "https://"+address, host
 	}
 	return config, nil
+}
+
+// Address returns the internal name of the API server of a Shoot, and the address that its DNS record has: that of the gateway which all
+// Shoots of the Seed share.
+func (f *Fleet) Address(ctx context.Context, key client.ObjectKey) (host, address string, err error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := f.Get(ctx, key, shoot); err != nil {
+		return "", "", fmt.Errorf("read Shoot %s: %w", key, err)
+	}
+	record := &extensionsv1alpha1.DNSRecord{}
+	if err := f.base.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: key.Name + "-internal"}, record); err != nil {
+		return "", "", fmt.Errorf("read the DNS record of Shoot %s: %w", key, err)
+	}
+	if len(record.Spec.Values) != 1 {
+		return "", "", fmt.Errorf("the DNS record of Shoot %s has the values %v, not one address", key, record.Spec.Values)
+	}
+	return record.Spec.Name, record.Spec.Values[0], nil
 }
 
 // ShootKubeconfig returns the path of the kubeconfig for an administrator of the Shoot, which Up writes.

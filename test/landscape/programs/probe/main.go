@@ -32,7 +32,7 @@ func runMain() int {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("usage: probe serve|udp|get|wait|ask|lookup|write|read|env|exit|sleep [argument...]")
+		return errors.New("usage: probe serve|udp|get|wait|ask|api|extend|lookup|write|read|env|exit|sleep [argument...]")
 	}
 	argument := func(i int) string {
 		if i < len(args) {
@@ -51,6 +51,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return wait(ctx, argument(1))
 	case "ask":
 		return ask(ctx, argument(1), out)
+	case "api":
+		return api(ctx, argument(1), out)
+	case "extend":
+		return extend(ctx, argument(1), argument(2))
 	case "lookup":
 		addresses, err := net.DefaultResolver.LookupHost(ctx, argument(1))
 		fmt.Fprintln(out, strings.Join(addresses, " "))
