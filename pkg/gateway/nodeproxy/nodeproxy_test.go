@@ -3,10 +3,12 @@ package nodeproxy
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -51,7 +53,10 @@ type node struct {
 	fails error
 }
 
-func (n *node) LinkByName(string) (netlink.Link, error) {
+func (n *node) LinkByName(name string) (netlink.Link, error) {
+	if name == loopback {
+		return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: name}}, nil
+	}
 	if n.link == nil {
 		return nil, netlink.LinkNotFoundError{}
 	}
@@ -59,7 +64,10 @@ func (n *node) LinkByName(string) (netlink.Link, error) {
 }
 
 func (n *node) LinkAdd(link netlink.Link) error {
-	n.link, n.calls = link, append(n.calls, "add "+link.Type()+" "+link.Attrs().Name)
+	n.calls = append(n.calls, "add "+link.Type()+" "+link.Attrs().Name)
+	if n.fails == nil {
+		n.link = link
+	}
 	return n.fails
 }
 
@@ -88,6 +96,12 @@ func TestAddress(t *testing.T) {
 		address.network = &node{fails: errors.New("operation not permitted")}
 		if err := address.Ensure(); err == nil || !strings.Contains(err.Error(), "create the interface apiserver-proxy: operation not permitted") {
 			t.Errorf("without rights: %v", err)
+		}
+		one = &node{fails: fmt.Errorf("add: %w", syscall.EOPNOTSUPP)}
+		address.network = one
+		kit.Must(t, address.Ensure())
+		if got := strings.Join(one.calls, ", "); got != "add dummy apiserver-proxy, "+want+", up lo" {
+			t.Errorf("%s on a kernel without dummy interfaces: got %s", ip, got)
 		}
 	}
 	if _, err := NewAddress("240.1", "x"); err == nil || !strings.Contains(err.Error(), "not an IP address") {

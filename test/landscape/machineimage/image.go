@@ -37,11 +37,11 @@ const (
 
 // tools are the packages of images with a program that changes nftables, or that a shell starts. packages are those of machines. Without
 // /etc/protocols of netbase, nft lists protocols as numbers. kube-proxy then does not recognize its own elements of maps,
-// and deletes all of them when the zone of its Node changes.
+// and deletes all of them when the zone of its Node changes. node-problem-detector reads /etc/os-release of base-files.
 //
 // tests are those of the images that Kubernetes' conformance tests use.
 var (
-	tools    = []string{"--variant=extract", "--include=nftables,netbase,dash", "--dpkgopt=path-exclude=/usr/share/*"}
+	tools    = []string{"--variant=extract", "--include=nftables,netbase,dash,base-files", "--dpkgopt=path-exclude=/usr/share/*"}
 	packages = []string{
 		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
 		"--include=systemd,systemd-sysv,dbus,udev,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
