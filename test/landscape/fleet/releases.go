@@ -79,6 +79,7 @@ func (f *Fleet) install(ctx context.Context, release, chartName, namespace, valu
 	} else if exists {
 		upgrade := action.NewUpgrade(config)
 		upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, timeout
+		upgrade.ForceConflicts = true // landscape-push owns the images that it has changed
 		_, err := upgrade.RunWithContext(ctx, release, chart, content)
 		return err
 	}
