@@ -65,6 +65,8 @@ func (c *cluster) inspect() {
 	c.t.Helper()
 	for _, inspection := range []struct{ program, arguments, want string }{
 		{"kubectl", "get seeds,shoots --all-namespaces", "shoot.core.gardener.cloud/registry"},
+		{"kubectl", "get service --namespace istio-ingress", constants.IstioIngressGatewayName},
+		{"kubectl", "get tlsroutes --all-namespaces", "kube-apiserver"},
 		{"kubectl-mr", "get shoot/garden-dev/registry", "kube-controller-manager"},
 	} {
 		command := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", inspection.program), strings.Fields(inspection.arguments)...)
