@@ -28,9 +28,7 @@ func (in Inputs) namespaces() ([]client.Object, error) {
 // group is read once, when a Seed needs it.
 var readDefinitions = func() map[crds.Group]func() ([]client.Object, error) {
 	all := map[crds.Group]func() ([]client.Object, error){}
-	for _, group := range []crds.Group{
-		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler, crds.Istio, crds.GatewayAPI,
-	} {
+	for _, group := range crds.Groups() {
 		all[group] = sync.OnceValues(func() ([]client.Object, error) { return crds.Objects(crds.Values{Groups: []crds.Group{group}}) })
 	}
 	return all

@@ -103,17 +103,6 @@ func (w *world) testIsolation(t *testing.T) {
 		change(config)
 		return config
 	}
-	headers := func(all map[string]string) func(http.RoundTripper) http.RoundTripper {
-		return func(next http.RoundTripper) http.RoundTripper {
-			return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
-				request = request.Clone(request.Context())
-				for name, value := range all {
-					request.Header.Set(name, value)
-				}
-				return next.RoundTrip(request)
-			})
-		}
-	}
 	for name, test := range map[string]struct {
 		config *rest.Config
 		want   string
@@ -121,11 +110,11 @@ func (w *world) testIsolation(t *testing.T) {
 		"its client certificate": {w.access(two, one), "Unauthorized"},
 		"its token":              {with(func(c *rest.Config) { c.BearerToken = token.Status.Token }), "Unauthorized"},
 		"headers of a front proxy": {with(func(c *rest.Config) {
-			c.Wrap(headers(map[string]string{"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}))
+			c.Wrap(kit.WithHeaders(map[string]string{"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}))
 		}), `User "system:anonymous"`},
-		"a certificate and headers": {withHeaders(w.access(two, one), headers(map[string]string{"X-Remote-User": "admin", "X-Remote-Group": "system:masters"})), "Unauthorized"},
+		"a certificate and headers": {withHeaders(w.access(two, one), kit.WithHeaders(map[string]string{"X-Remote-User": "admin", "X-Remote-Group": "system:masters"})), "Unauthorized"},
 		"the destination of the other shoot": {with(func(c *rest.Config) {
-			c.Wrap(headers(map[string]string{"X-Gardener-Destination": "outbound|443||kube-apiserver." + one.namespace + ".svc.cluster.local"}))
+			c.Wrap(kit.WithHeaders(map[string]string{"X-Gardener-Destination": "outbound|443||kube-apiserver." + one.namespace + ".svc.cluster.local"}))
 		}), `User "system:anonymous"`},
 		"a server name that is not the host's": {with(func(c *rest.Config) { c.ServerName, c.CAData = two.host, one.authority.PEM }), "x509"},
 	} {

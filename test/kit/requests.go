@@ -165,3 +165,16 @@ type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.
 func (r RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// WithHeaders returns a function that wraps a transport, for example of a rest.Config, so that requests have further headers.
+func WithHeaders(headers map[string]string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return RoundTripper(func(request *http.Request) (*http.Response, error) {
+			request = request.Clone(request.Context())
+			for name, value := range headers {
+				request.Header.Set(name, value)
+			}
+			return next.RoundTrip(request)
+		})
+	}
+}

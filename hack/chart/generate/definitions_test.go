@@ -33,9 +33,7 @@ func TestGardenletListsItsKinds(t *testing.T) {
 			rules = append(rules, role.Rules...)
 		}
 	}
-	definitions, err := crds.Objects(crds.Values{Groups: []crds.Group{
-		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler, crds.Istio, crds.GatewayAPI,
-	}})
+	definitions, err := crds.Objects(crds.Values{Groups: crds.Groups()})
 	if err != nil {
 		t.Fatal(err)
 	}

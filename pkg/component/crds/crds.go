@@ -4,6 +4,7 @@ package crds
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
@@ -64,6 +65,9 @@ var groups = map[Group]group{
 	Istio:                 {directory: "istio"},
 	GatewayAPI:            {directory: "gatewayapi"},
 }
+
+// Groups returns all groups, sorted.
+func Groups() []Group { return slices.Sorted(maps.Keys(groups)) }
 
 func isGeneral(plural string) bool { return slices.Contains(generalExtensions, plural) }
 

@@ -51,14 +51,19 @@ func TestMayForward(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		found := false
 		for _, object := range all {
 			service, is := object.(*corev1.Service)
 			if !is || service.Name != test.name {
 				continue
 			}
+			found = true
 			if got := mayConnect(t, service, test.port, own.Namespace, namespace, pods); got != test.want {
 				t.Errorf("%s: a gateway may connect: %t, want %t", test.what, got, test.want)
 			}
+		}
+		if !found {
+			t.Errorf("%s: the Service %s does not exist", test.what, test.name)
 		}
 	}
 }

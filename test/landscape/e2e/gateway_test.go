@@ -23,6 +23,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
@@ -132,10 +133,10 @@ func (c *cluster) refusedAtNeighbour(f *fleet.Fleet, from, to client.ObjectKey) 
 			config.CertData, config.KeyData = own.CertData, own.KeyData
 		},
 		"a token of another Shoot": func(config *rest.Config) { without(config); config.BearerToken = token.Status.Token },
-		"headers of a front proxy": func(config *rest.Config) { without(config); config.Wrap(withHeaders(asMaster)) },
+		"headers of a front proxy": func(config *rest.Config) { without(config); config.Wrap(kit.WithHeaders(asMaster)) },
 		"headers of a front proxy and a certificate": func(config *rest.Config) {
 			config.CertData, config.KeyData = own.CertData, own.KeyData
-			config.Wrap(withHeaders(asMaster))
+			config.Wrap(kit.WithHeaders(asMaster))
 		},
 		"the name of the neighbour, if the authority is another Shoot's": func(config *rest.Config) { config.CAData = own.CAData },
 		"the name of a Service":        func(config *rest.Config) { config.ServerName = service },
@@ -143,7 +144,7 @@ func (c *cluster) refusedAtNeighbour(f *fleet.Fleet, from, to client.ObjectKey) 
 		"an address instead of a name": func(config *rest.Config) { config.ServerName = "" },
 		"the header of a destination": func(config *rest.Config) {
 			without(config)
-			config.Wrap(withHeaders(map[string]string{"X-Gardener-Destination": "outbound|443||" + service}))
+			config.Wrap(kit.WithHeaders(map[string]string{"X-Gardener-Destination": "outbound|443||" + service}))
 		},
 	} {
 		config := rest.CopyConfig(neighbour)
@@ -162,25 +163,6 @@ func (c *cluster) refusedAtNeighbour(f *fleet.Fleet, from, to client.ObjectKey) 
 
 // without removes the credentials.
 func without(config *rest.Config) { config.CertData, config.KeyData, config.BearerToken = nil, nil, "" }
-
-// withHeaders adds headers to requests.
-func withHeaders(headers map[string]string) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return headersOf{headers, next} }
-}
-
-type headersOf struct {
-	headers map[string]string
-	next    http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (h headersOf) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	for name, value := range h.headers {
-		request.Header.Set(name, value)
-	}
-	return h.next.RoundTrip(request)
-}
 
 // refusedByGateway asks the gateway for connections as the proxies of nodes do, to everything but an API server. At the name of a Shoot it gets one.
 func (c *cluster) refusedByGateway(f *fleet.Fleet, key client.ObjectKey) {

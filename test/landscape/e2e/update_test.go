@@ -151,9 +151,10 @@ func (c *cluster) changeShoot(f *fleet.Fleet, what string, change func(*corev1be
 	c.t.Logf("%s took %s", what, time.Since(began).Round(100*time.Millisecond))
 }
 
+// technicalID returns the namespace of the control plane of the Shoot that Up creates.
 func (c *cluster) technicalID(f *fleet.Fleet) string {
 	c.t.Helper()
-	return c.shoot(f).Status.TechnicalID
+	return c.technicalIDOf(f, shootOfFleet)
 }
 
 // serversReady returns an error unless a Shoot has exactly this number of API servers, all of them ready.
