@@ -48,6 +48,15 @@ func AskExtension(object client.Object, operation string, at time.Time) {
 	object.SetAnnotations(annotations)
 }
 
+// ForExtension returns the adjustment of a bundle with an extension object of a kind: each change triggers the extension, and only changes, and the health
+// of the bundle depends on the result.
+func ForExtension(kind string) func(*Bundle) {
+	return func(bundle *Bundle) {
+		bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{ExtensionHealth(kind)}
+		bundle.Spec.DriftDetection = OperationOnlyOnChange()
+	}
+}
+
 // OperationOnlyOnChange excludes the operation annotation of extension objects from drift detection: it is sent only
 // together with other changes. The controllers of extension objects remove the annotation when they start the
 // operation.

@@ -18,7 +18,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
@@ -62,8 +61,7 @@ func (in Inputs) backupParts() []table.Part {
 // adjustBackup configures a bundle of a backup: each change triggers the extension, and only changes.
 func adjustBackup(kind string) func(*flow.Bundle) {
 	return func(bundle *flow.Bundle) {
-		bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(kind)}
-		bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+		flow.ForExtension(kind)(bundle)
 		keepObjects(bundle)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/crds"
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/gardensystem"
+	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 )
@@ -47,6 +48,10 @@ func (in Inputs) manager() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	var ingress map[string]string
+	if in.withoutIngressController() == "" {
+		ingress = nginxingress.Pods()
+	}
 	return resourcemanager.Objects(resourcemanager.Values{
 		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), VerticalPodAutoscaler: true,
 		PriorityClass: constants.PriorityClassGardenSystemCritical, ServerCertificate: in.secret(resourcemanager.SecretServer),
@@ -54,7 +59,7 @@ func (in Inputs) manager() ([]client.Object, error) {
 		Seed: resourcemanager.SeedSettings{
 			LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, NodeToleration: in.Config.NodeToleration,
 			NetworkPolicies: in.Config.Controllers.NetworkPolicy.AdditionalNamespaceSelectors,
-			SeccompProfile:  in.Config.FeatureGates["DefaultSeccompProfile"],
+			SeccompProfile:  in.Config.FeatureGates["DefaultSeccompProfile"], IngressController: ingress,
 		},
 	})
 }

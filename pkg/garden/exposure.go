@@ -91,10 +91,11 @@ func (in Inputs) exposureParts() []table.Part {
 
 // forwardings returns the bundles with objects through which the gateway forwards connections.
 func (in Inputs) forwardings() []string {
-	if in.discovery() == nil {
-		return []string{bundleExposure}
+	names := []string{bundleExposure, bundleIngress}
+	if in.discovery() != nil {
+		names = append(names, bundleDiscoveryExposure)
 	}
-	return []string{bundleExposure, bundleDiscoveryExposure}
+	return names
 }
 
 func (in Inputs) istioControlPlane() ([]client.Object, error) {

@@ -36,7 +36,6 @@ func Inactive(garden *operatorv1alpha1.Garden) []string {
 	note(true, "logging and monitoring")
 	note(len(garden.Spec.Extensions) > 0, "spec.extensions")
 	note(len(garden.Spec.Resources) > 0, "spec.resources")
-	note(len(runtimeCluster.Ingress.Domains) > 0, "spec.runtimeCluster.ingress (nginx)")
 	mode, err := exposure.ModeOfGarden(garden)
 	note((err != nil || mode != exposure.Istio) && settings.LoadBalancerServices != nil && settings.LoadBalancerServices.ProxyProtocol != nil, "spec.runtimeCluster.settings.loadBalancerServices.proxyProtocol")
 	note(settings.PersistentVolumeClaimAutoscaler != nil && settings.PersistentVolumeClaimAutoscaler.Enabled,

@@ -69,9 +69,7 @@ func rowsOfRuntime() []fieldRow {
 		}},
 		{path: "extensions", inactive: "spec.extensions", set: func(s spec) { s.Extensions = []operatorv1alpha1.GardenExtension{{Type: "one"}} }},
 		{path: "resources", inactive: "spec.resources", set: func(s spec) { s.Resources = []corev1beta1.NamedResourceReference{{Name: "one"}} }},
-		{path: "runtimeCluster.ingress", inactive: "spec.runtimeCluster.ingress", set: func(s spec) {
-			s.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "ingress.example.org"}}
-		}},
+		{path: "runtimeCluster.ingress", reader: "TestIngressController"},
 		{path: "runtimeCluster.networking", reader: networkPolicies},
 		{path: "runtimeCluster.provider.region", reader: validation},
 		{path: "runtimeCluster.provider.zones", bundle: bundleNamespace, text: "zone-a,zone-b", set: func(s spec) { s.RuntimeCluster.Provider.Zones = []string{"zone-a", "zone-b"} }},

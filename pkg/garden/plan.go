@@ -67,7 +67,7 @@ var (
 
 // contents returns the table of contents of a Garden: all its parts in the order in which they start.
 func (in Inputs) contents() table.Table {
-	parts := slices.Concat(in.runtime(), in.exposureParts(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.discoveryParts(), in.recordParts())
+	parts := slices.Concat(in.runtime(), in.exposureParts(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.discoveryParts(), in.ingressParts(), in.recordParts())
 	for i := range parts {
 		parts[i].Unknown = table.Join(parts[i].Unknown, in.notHandedOver(parts[i].Name))
 	}

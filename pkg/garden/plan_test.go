@@ -76,6 +76,7 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 	for _, name := range []string{
 		"resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater", "kube-apiserver",
 		"kube-controller-manager", "apiserver", "controller-manager", "scheduler", "admission-controller", "discovery-server", "istio-istiod", "istio-proxy",
+		"nginx-ingress-controller", "ingress-default-backend",
 	} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
@@ -42,26 +42,34 @@ func (r record) name() string {
 	return strings.ReplaceAll(strings.ReplaceAll(r.host, "*", "wildcard"), ".", "-") + "-" + r.provider.Type
 }
 
-// records returns the DNS records of the Garden: those of the API server in each domain of the virtual garden. There are none without spec.dns.
+// records returns the DNS records of the Garden: those of the API server in each domain of the virtual garden and, if a gateway serves them, those of all
+// hosts of the domains for Ingresses. There are none without spec.dns.
 func (in Inputs) records() []record {
 	if in.Garden.Spec.DNS == nil {
 		return nil
 	}
 	var records []record
 	for i, domain := range in.virtual().DNS.Domains {
-		wanted := ptr.Deref(domain.Provider, "")
-		at := slices.IndexFunc(in.Garden.Spec.DNS.Providers, func(p operatorv1alpha1.DNSProvider) bool { return p.Name == wanted })
-		for _, host := range []string{constants.PrefixAPIServerHost, "gardener."} {
-			made := record{host: host + domain.Name}
-			if at < 0 {
-				made.problem = fmt.Sprintf("spec.virtualCluster.dns.domains[%d].provider: spec.dns.providers has no %q", i, wanted)
-			} else {
-				made.provider = in.Garden.Spec.DNS.Providers[at]
-			}
-			records = append(records, made)
-		}
+		field := fmt.Sprintf("spec.virtualCluster.dns.domains[%d].provider", i)
+		records = append(records, in.recordOf(constants.PrefixAPIServerHost, domain, field), in.recordOf("gardener.", domain, field))
+	}
+	if mode, err := exposure.ModeOfGarden(in.Garden); err != nil || mode != exposure.Istio {
+		return records
+	}
+	for i, domain := range in.Garden.Spec.RuntimeCluster.Ingress.Domains {
+		records = append(records, in.recordOf("*.", domain, fmt.Sprintf("spec.runtimeCluster.ingress.domains[%d].provider", i)))
 	}
 	return records
+}
+
+// recordOf returns the record of a host in a domain. field is the one that names the provider.
+func (in Inputs) recordOf(host string, domain operatorv1alpha1.DNSDomain, field string) record {
+	wanted := ptr.Deref(domain.Provider, "")
+	at := slices.IndexFunc(in.Garden.Spec.DNS.Providers, func(p operatorv1alpha1.DNSProvider) bool { return p.Name == wanted })
+	if at < 0 {
+		return record{host: host + domain.Name, problem: fmt.Sprintf("%s: spec.dns.providers has no %q", field, wanted)}
+	}
+	return record{host: host + domain.Name, provider: in.Garden.Spec.DNS.Providers[at]}
 }
 
 // recordNames returns the names of the bundles of records: of those that are wanted, and of those that exist. It is never nil, because nil stands for
@@ -88,7 +96,7 @@ func (in Inputs) recordParts() []table.Part {
 			unknown = "the Service of the virtual garden's API server has no address yet"
 		}
 		parts = append(parts, table.Part{
-			Name: prefixRecord + wanted.name(), Objects: in.record(wanted), Unknown: unknown, Confirmed: true, Adjust: adjustRecord,
+			Name: prefixRecord + wanted.name(), Objects: in.record(wanted), Unknown: unknown, Confirmed: true, Adjust: flow.ForExtension(corev1beta1.KindDNSRecord),
 			Needs: []table.Need{table.Applied(bundleServerService, bundleExtensionKinds)}, DeletedAfter: []string{},
 		})
 	}
@@ -119,10 +127,4 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 			},
 		}}, nil
 	}
-}
-
-// adjustRecord configures the bundle of a record: each change triggers the extension, and only changes.
-func adjustRecord(bundle *flow.Bundle) {
-	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindDNSRecord)}
-	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 }

@@ -25,6 +25,8 @@ const (
 	IstioKinds = "crds-istio"
 	// Gateways are the ingress gateways of a seed. They need the control plane of Istio.
 	Gateways = "istio"
+	// Ingress is the ingress controller of a cluster.
+	Ingress = "nginx-ingress"
 	// ResourceManager is the resource-manager of the cluster, which applies everything else.
 	ResourceManager = "gardener-resource-manager"
 )
@@ -33,7 +35,7 @@ const (
 // version does not have yet are those of Gardener.
 var always = []string{
 	"crds-managedresources", "crds-etcd", "crds-vpa", ResourceManager, "vpa", "etcd-druid", NetworkPolicies, EvictionRequirements,
-	"nginx-ingress", "fluent-operator", "fluent-bit", "vali", "plutono", "kube-state-metrics", "prometheus-operator",
+	Ingress, "fluent-operator", "fluent-bit", "vali", "plutono", "kube-state-metrics", "prometheus-operator",
 }
 
 // Cluster is what decides who owns the parts of a cluster.

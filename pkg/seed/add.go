@@ -3,6 +3,8 @@ package seed
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +30,10 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
-	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
@@ -135,6 +138,10 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 	if err != nil {
 		return nil, err
 	}
+	serving, err := labels.Parse(servingServices)
+	if err != nil {
+		return nil, fmt.Errorf("parse the selector of Services: %w", err)
+	}
 	var components map[string]cache.Config
 	for _, namespace := range append(care.Namespaces(), o.Namespace) {
 		if components == nil {
@@ -156,8 +163,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
 			}}},
 			&corev1.Pod{}: {Transform: stalepods.Reduce},
-			// Services of API servers, which name their gateways.
-			&corev1.Service{}: {Label: labels.SelectorFromSet(kubeapiserver.Labels())},
+			&corev1.Service{}: {Label: serving, Transform: reduceService},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 		},
 	}); err != nil {
@@ -220,7 +226,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 		watches.Mapped(of.seed, &discoveryv1.EndpointSlice{}, toSeed),
 		watches.Mapped(of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, createdOrDeleted(managedResources)),
 		watches.Mapped(of.seed, watches.MetadataOf("Node"), toSeed, createdOrDeleted("")),
-		watches.Mapped(of.seed, watches.MetadataOf("Service"), toSeed, predicate.AnnotationChangedPredicate{}),
+		watches.Mapped(of.seed, &corev1.Service{}, toSeed, serviceChanged()),
 		changed.Source(toSeed),
 	)
 	return err
@@ -228,6 +234,33 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 
 // managedResources is the definition whose schema the flow reads.
 const managedResources = "managedresources." + resourcesv1alpha1.GroupName
+
+// servingServices selects the Services of API servers, which name their gateways, of gateways, and of the ingress controller.
+const servingServices = exposure.LabelApp + " in (kubernetes, " + exposure.GatewayApp + ", nginx-ingress), role notin (controller-manager, scheduler)"
+
+// reduceService keeps what the flow reads of a Service.
+func reduceService(object any) (any, error) {
+	service, ok := object.(*corev1.Service)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: service.Namespace, Name: service.Name, UID: service.UID, ResourceVersion: service.ResourceVersion, Annotations: service.Annotations,
+		},
+		Spec:   corev1.ServiceSpec{Type: service.Spec.Type, ClusterIPs: service.Spec.ClusterIPs},
+		Status: corev1.ServiceStatus{LoadBalancer: service.Status.LoadBalancer},
+	}, nil
+}
+
+// serviceChanged drops updates of a Service that change neither its annotations nor its addresses.
+func serviceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Service)
+		after, same := e.ObjectNew.(*corev1.Service)
+		return !ok || !same || !maps.Equal(before.Annotations, after.Annotations) || !slices.Equal(dnsvalues.AddressesOf(before), dnsvalues.AddressesOf(after))
+	}}
+}
 
 // conditionsChanged drops updates of a ControllerInstallation that do not change its conditions.
 func conditionsChanged() predicate.Predicate {

@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenletvpa"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
+	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/seednamespaces"
 	"github.com/trellis-k8s/trellis/pkg/component/seedsystem"
@@ -98,6 +99,9 @@ func (in Inputs) resourceManagerValues() (resourcemanager.Values, error) {
 			LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, NodeToleration: in.Config.NodeToleration,
 			SeccompProfile: in.Config.FeatureGates["DefaultSeccompProfile"],
 		},
+	}
+	if in.hasIngressController() {
+		values.Seed.IngressController = nginxingress.Pods()
 	}
 	if controllers := in.Config.Controllers; controllers != nil && controllers.NetworkPolicy != nil {
 		values.Seed.NetworkPolicies = controllers.NetworkPolicy.AdditionalNamespaceSelectors

@@ -96,7 +96,7 @@ func (in Inputs) remove(plan *flow.Plan, key flow.Key) {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: key.Name, Reason: err.Error(), Holds: []flow.Key{key}, Deadline: in.Now})
 		return
 	}
-	plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: isExtension(key) || isRemoved(key)})
+	plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: isExtension(key) || isRemoved(key) || key.Name == bundleRecord})
 }
 
 // isRemoved reports whether a bundle contains definitions that are deleted with the Seed.

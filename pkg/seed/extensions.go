@@ -12,7 +12,6 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
@@ -28,10 +27,7 @@ func (in Inputs) extensionParts(references string) []table.Part {
 		parts = append(parts, table.Part{
 			Name: prefixExtension + extension.Type, Needs: []table.Need{table.Applied(bundleSystem, references)}, DeletedAfter: []string{},
 			Objects: func() ([]client.Object, error) { return []client.Object{in.extension(extension)}, nil },
-			Adjust: func(bundle *flow.Bundle) {
-				bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth("Extension")}
-				bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
-			},
+			Adjust: flow.ForExtension(corev1beta1.KindExtension),
 		})
 	}
 	return parts
@@ -51,7 +47,7 @@ func (in Inputs) extension(extension corev1beta1.Extension) *extensionsv1alpha1.
 	}
 }
 
-// addExtensionWaits holds the extensions until their controllers are installed, and adds tombstones for extensions that
+// addExtensionWaits holds the extensions, and the DNS record, until their controllers are installed, and adds tombstones for extensions that
 // the Seed no longer has.
 func (in Inputs) addExtensionWaits(plan *flow.Plan) {
 	wanted := map[flow.Key]bool{}
@@ -59,6 +55,9 @@ func (in Inputs) addExtensionWaits(plan *flow.Plan) {
 		for _, extension := range in.extensions() {
 			wanted[in.key(prefixExtension+extension.Type)] = true
 		}
+	}
+	if in.withoutRecord() == "" {
+		wanted[in.key(bundleRecord)] = true
 	}
 	var holds []flow.Key
 	for _, key := range in.Emitted {

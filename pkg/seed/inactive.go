@@ -19,8 +19,6 @@ func Inactive(seed *corev1beta1.Seed) []string {
 	watchdog := settings.DependencyWatchdog
 	note(true, "logging and monitoring")
 	inactive = append(inactive, inactiveExposure(seed)...)
-	note(seed.Spec.Ingress != nil, "spec.ingress (nginx)")
-	note(seed.Spec.Ingress != nil && seed.Spec.DNS.Provider != nil, "spec.dns.provider (the DNS record of spec.ingress.domain)")
 	note(watchdog == nil || watchdog.Weeder == nil || watchdog.Weeder.Enabled, "spec.settings.dependencyWatchdog.weeder")
 	note(watchdog == nil || watchdog.Prober == nil || watchdog.Prober.Enabled, "spec.settings.dependencyWatchdog.prober")
 	volumes := settings.PersistentVolumeClaimAutoscaler

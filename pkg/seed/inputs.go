@@ -76,6 +76,11 @@ type Inputs struct {
 	References map[string]Reference
 	// usedGateways are the namespaces of the gateways through which API servers are reached, sorted; nil if unknown.
 	usedGateways []string
+	// ingressAddresses are those to which the DNS record of the domain for Ingresses points, and dnsCredentials the credentials for it. recordMade has the
+	// type and name of the existing record; empty if there is none.
+	ingressAddresses []string
+	dnsCredentials   *Reference
+	recordMade       string
 	// Bucket is the BackupBucket of the Seed.
 	Bucket *corev1beta1.BackupBucket
 

@@ -23,6 +23,7 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -88,6 +89,12 @@ func (r *reconciler) observeEmitted(ctx context.Context, in *Inputs) error {
 			return fmt.Errorf("read ManagedResource %s: %w", key, err)
 		}
 		in.Kept[key] = err == nil && ptr.Deref(mr.Spec.KeepObjects, false)
+		if err == nil && key.Name == bundleRecord {
+			live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: &mr}}
+			if in.recordMade, _, err = live.Choice(in.Owner, key, choiceRecord); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -138,16 +145,19 @@ func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeGateways reads which gateways the Services of API servers name.
+// observeGateways reads which gateways the Services of API servers name, and the addresses of the Service that serves the domain for Ingresses.
 func (r *reconciler) observeGateways(ctx context.Context, in *Inputs) error {
-	services := metav1.PartialObjectMetadataList{}
-	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
+	var services corev1.ServiceList
 	if err := r.cache.List(ctx, &services, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Services of API servers: %w", err)
+		return fmt.Errorf("list the Services of API servers and gateways: %w", err)
 	}
-	used := []string{}
-	for _, service := range services.Items {
-		used = append(used, kubeapiserver.GatewaysOf(&service)...)
+	used, serving := []string{}, in.servesIngress()
+	for i := range services.Items {
+		service := &services.Items[i]
+		used = append(used, kubeapiserver.GatewaysOf(service)...)
+		if client.ObjectKeyFromObject(service) == serving && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			in.ingressAddresses = dnsvalues.AddressesOf(service)
+		}
 	}
 	slices.Sort(used)
 	in.usedGateways = slices.Compact(used)
@@ -179,35 +189,54 @@ func (r *reconciler) observeBucket(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeReferences reads the objects listed in spec.resources. An object that does not exist is unknown.
+// observeReferences reads the objects of the garden to which the Seed refers: those listed in spec.resources, and the credentials of its DNS service. An
+// object that does not exist is unknown.
 func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 	in.References = map[string]Reference{}
 	for _, named := range in.Seed.Spec.Resources {
-		var reference Reference
-		var object client.Object
-		switch named.ResourceRef.Kind {
-		case "Secret":
-			reference.Secret = &corev1.Secret{}
-			object = reference.Secret
-		case "ConfigMap":
-			reference.ConfigMap = &corev1.ConfigMap{}
-			object = reference.ConfigMap
-		case "WorkloadIdentity":
-			reference.WorkloadIdentity = &securityv1alpha1.WorkloadIdentity{}
-			object = reference.WorkloadIdentity
-		default:
-			in.References[named.Name] = reference // the plan reports it
-			continue
+		reference, exists, err := r.reference(ctx, named.ResourceRef.Kind, client.ObjectKey{Namespace: constants.GardenNamespace, Name: named.ResourceRef.Name})
+		if err != nil {
+			return fmt.Errorf("spec.resources: %w", err)
 		}
-		err := r.objects.Get(ctx, r.user(), client.ObjectKey{Namespace: constants.GardenNamespace, Name: named.ResourceRef.Name}, object)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read %s %s of spec.resources: %w", named.ResourceRef.Kind, named.ResourceRef.Name, err)
-		}
-		if err == nil {
+		if exists {
 			in.References[named.Name] = reference
 		}
 	}
+	if provider := in.Seed.Spec.DNS.Provider; provider != nil && provider.CredentialsRef != nil {
+		ref := provider.CredentialsRef
+		reference, exists, err := r.reference(ctx, ref.Kind, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+		if err != nil {
+			return fmt.Errorf("spec.dns.provider.credentialsRef: %w", err)
+		}
+		if exists {
+			in.dnsCredentials = &reference
+		}
+	}
 	return nil
+}
+
+// reference reads an object of the garden, and reports whether it exists. That of another kind is empty, and the plan reports it.
+func (r *reconciler) reference(ctx context.Context, kind string, key client.ObjectKey) (Reference, bool, error) {
+	var reference Reference
+	var object client.Object
+	switch kind {
+	case "Secret":
+		reference.Secret = &corev1.Secret{}
+		object = reference.Secret
+	case "ConfigMap":
+		reference.ConfigMap = &corev1.ConfigMap{}
+		object = reference.ConfigMap
+	case "WorkloadIdentity":
+		reference.WorkloadIdentity = &securityv1alpha1.WorkloadIdentity{}
+		object = reference.WorkloadIdentity
+	default:
+		return reference, true, nil
+	}
+	err := r.objects.Get(ctx, r.user(), key, object)
+	if client.IgnoreNotFound(err) != nil {
+		return reference, false, fmt.Errorf("read %s %s: %w", kind, key, err)
+	}
+	return reference, err == nil, nil
 }
 
 // observeSecrets generates the Secrets of the components and reads them.

@@ -74,7 +74,7 @@ func (in Inputs) contents() table.Table {
 		{Name: bundleIdentity, Absent: in.identityOfOthers(), Objects: in.clusterIdentity, Unknown: in.unknownIdentity(),
 			Needs: afterBase, DeletedAfter: []string{}},
 	}
-	parts = append(append(append(parts, in.exposureParts()...), in.extensionParts(references)...),
+	parts = append(slices.Concat(parts, in.exposureParts(), in.ingressParts(), in.extensionParts(references)),
 		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Removed: true,
 			Objects: in.autoscaler, Unknown: secrets,
 			Needs: []table.Need{table.Applied(bundleSystem, definitionsAutoscaling)}},

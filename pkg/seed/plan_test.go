@@ -61,7 +61,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	}
 	seed.UID, seed.Generation = "2f4c5f6a", 1
 	vector := images.Vector{}
-	for _, name := range []string{"pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater", "istio-istiod", "istio-proxy", "gateway"} {
+	for _, name := range []string{"pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater", "istio-istiod", "istio-proxy", "gateway", "nginx-ingress-controller", "ingress-default-backend"} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}

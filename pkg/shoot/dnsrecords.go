@@ -15,10 +15,10 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/credentials"
 )
 
 // Names of the bundles with one DNSRecord and its credentials each.
@@ -33,8 +33,6 @@ const (
 	recordTTL = 120
 	// recordTimeout is how long an operation of a DNSRecord may take (Gardener).
 	recordTimeout = 2 * time.Minute
-	// annotationCredentials on a DNSRecord is a digest of its credentials. A change triggers the extension.
-	annotationCredentials = "checksum/credentials" //nolint:gosec // the name of an annotation
 	// choiceRecord of a bundle is the type and name of its record. They are immutable, so a change deletes the record and
 	// then creates a new one.
 	choiceRecord = "record"
@@ -211,7 +209,7 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 		return []client.Object{secret, &extensionsv1alpha1.DNSRecord{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Annotations: map[string]string{
 				constants.AnnotationGardenerOperation: constants.OperationReconcile, constants.AnnotationDNSIPStack: in.ipStack(),
-				annotationCredentials: digest,
+				credentials.AnnotationDigest: digest,
 			}},
 			Spec: extensionsv1alpha1.DNSRecordSpec{
 				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: wanted.Type}, SecretRef: corev1.SecretReference{
@@ -226,8 +224,7 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 // adjustRecord configures the bundle of a DNS record: each change triggers the extension, and only changes.
 func (in Inputs) adjustRecord(wanted record) func(*flow.Bundle) {
 	return func(bundle *flow.Bundle) {
-		bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindDNSRecord)}
-		bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+		flow.ForExtension(corev1beta1.KindDNSRecord)(bundle)
 		bundle.Choices = map[string]string{choiceRecord: in.identityOf(wanted)}
 	}
 }

@@ -17,7 +17,6 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
@@ -274,8 +273,7 @@ func (in Inputs) extension(of extension) func() ([]client.Object, error) {
 
 // adjustExtension makes each change of the bundle trigger the extension, and its health depend on the result.
 func (in Inputs) adjustExtension(bundle *flow.Bundle) {
-	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindExtension)}
-	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+	flow.ForExtension(corev1beta1.KindExtension)(bundle)
 	bundle.Choices = map[string]string{
 		choiceAskedFor: in.generation(), choiceAskedAt: in.Asked.UTC().Format(time.RFC3339Nano),
 	}

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -18,7 +16,6 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/credentials"
-	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // bundleReferenced is the bundle with copies of the objects in spec.resources.
@@ -123,27 +120,15 @@ func (in Inputs) credentialsFor(named reference, key client.ObjectKey) (*corev1.
 	found := in.References[named.String()]
 	switch {
 	case found.Secret != nil:
-		return credentials.Copy(key, found.Secret), digestOf(found.Secret.Data), nil
+		return credentials.Copy(key, found.Secret), credentials.Digest(found.Secret.Data), nil
 	case found.WorkloadIdentity != nil:
 		secret, err := in.forWorkloadIdentity(found.WorkloadIdentity, key)
 		if err != nil {
 			return nil, "", err
 		}
-		return secret, digestOf(secret.Data, found.WorkloadIdentity.UID), nil
+		return secret, credentials.Digest(secret.Data, found.WorkloadIdentity.UID), nil
 	}
 	return nil, "", fmt.Errorf("%s cannot be used as credentials: only Secrets and WorkloadIdentities are supported", named)
-}
-
-// digestOf returns a digest of data, and optionally of UIDs.
-func digestOf(data map[string][]byte, of ...types.UID) string {
-	var parts [][]byte
-	for _, uid := range of {
-		parts = append(parts, []byte(uid))
-	}
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		parts = append(parts, []byte(key), data[key])
-	}
-	return object.Digest(parts...)
 }
 
 // forWorkloadIdentity returns a Secret for tokens of a WorkloadIdentity with the Shoot as context.

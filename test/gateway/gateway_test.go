@@ -42,6 +42,7 @@ func TestGateway(t *testing.T) {
 	}
 	t.Run("Status", w.testStatus)
 	t.Run("Isolation", w.testIsolation)
+	t.Run("Ingress", w.testIngress)
 	t.Run("Unknown", w.testUnknown)
 	t.Run("Connect", w.testConnect)
 	t.Run("NodeProxy", w.testNodeProxy)

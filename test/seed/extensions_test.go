@@ -21,7 +21,7 @@ import (
 func (w *world) extensions() {
 	w.Helper()
 	of := extensionsv1alpha1.SchemeGroupVersion
-	kit.Answer(w, w.seed, w.answer, of.WithKind("Extension"), of.WithKind("BackupBucket"), of.WithKind("BackupEntry"))
+	kit.Answer(w, w.seed, w.answer, of.WithKind("Extension"), of.WithKind("DNSRecord"), of.WithKind("BackupBucket"), of.WithKind("BackupEntry"))
 }
 
 // answer completes the operation of an extension object. It first writes the status, and then removes the operation

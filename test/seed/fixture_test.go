@@ -31,6 +31,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	seedflow "github.com/trellis-k8s/trellis/pkg/seed"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
@@ -100,7 +101,8 @@ func newWorld(t *testing.T) *world {
 	w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: constants.PriorityClassSystemCritical}, Value: 999998950})
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
 	w.create(w.garden, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "filter"}, Data: map[string]string{"rules": "none"}})
-	fleet.SetImages(t, "pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater")
+	fleet.SetImages(t, "pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater",
+		nginxingress.Image, nginxingress.ImageBackend)
 	return w
 }
 
@@ -116,7 +118,7 @@ func (w *world) gardenlet(name string) (toGarden, toSeed *kit.Requests, stop fun
 	return w.gardenletWith(name, clock.RealClock{})
 }
 
-func (w *world) gardenletWith(name string, clk clock.Clock) (toGarden, toSeed *kit.Requests, stop func()) {
+func (w *world) gardenletWith(name string, clk clock.Clock, change ...func(*gardenletv1alpha1.GardenletConfiguration)) (toGarden, toSeed *kit.Requests, stop func()) {
 	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
@@ -135,6 +137,9 @@ func (w *world) gardenletWith(name string, clk clock.Clock) (toGarden, toSeed *k
 	gardenletv1alpha1.SetDefaults(configuration)
 	configuration.Controllers.SeedCare.ConditionThresholds = []gardenletv1alpha1.ConditionThreshold{
 		{Type: string(corev1beta1.SeedSystemComponentsHealthy), Duration: metav1.Duration{Duration: careThreshold}},
+	}
+	for _, each := range change {
+		each(configuration)
 	}
 	kit.Must(w, seedflow.AddToManager(mgr, garden, seedflow.Options{
 		SeedName: name, Namespace: constants.GardenNamespace, Config: configuration, Clock: clk, Version: "v1",

@@ -66,6 +66,8 @@ func TestSeed(t *testing.T) {
 	w.degrades(name)
 	w.backups(name)
 	w.bastions(name)
+	stop()
+	stop = w.ingress(name)
 	w.deletion(name, installation)
 	stop()
 	w.same(before)

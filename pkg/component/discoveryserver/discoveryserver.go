@@ -149,10 +149,7 @@ func (v Values) service() *corev1.Service {
 		},
 	}
 	if balancer := v.Balancer; balancer != nil {
-		service.Annotations = parts.Merge(balancer.Annotations, service.Annotations)
-		service.Annotations[netpol.AnnotationFromWorld] = parts.PortsAllowed(portServer)
-		service.Spec.Type, service.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, balancer.Class
-		service.Spec.ExternalTrafficPolicy = balancer.TrafficPolicy
+		parts.Balance(service, *balancer, portServer)
 	}
 	return service
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/apiserverexposure"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 	"github.com/trellis-k8s/trellis/pkg/component/istio"
+	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
@@ -133,7 +134,7 @@ func (v Values) gateway(gateway exposure.Gateway) ([]client.Object, error) {
 	return objects, nil
 }
 
-// listener returns the Gateway. TLSRoutes of the namespaces of control planes may be attached.
+// listener returns the Gateway. TLSRoutes of the namespaces of control planes, and of the namespace garden, may be attached.
 func listener(gateway exposure.Gateway) *unstructured.Unstructured {
 	return object("Gateway", gateway.Namespace, apiserverexposure.GatewayName, map[string]any{
 		"gatewayClassName": Class,
@@ -141,9 +142,9 @@ func listener(gateway exposure.Gateway) *unstructured.Unstructured {
 			"name": apiserverexposure.ListenerName, "port": int64(portListener), "protocol": "TLS", "tls": map[string]any{"mode": "Passthrough"},
 			"allowedRoutes": map[string]any{
 				"kinds": []any{map[string]any{"group": apiserverexposure.GatewayAPIGroup, "kind": "TLSRoute"}},
-				"namespaces": map[string]any{"from": "Selector", "selector": map[string]any{"matchLabels": map[string]any{
-					constants.LabelGardenRole: constants.RoleShoot,
-				}}},
+				"namespaces": map[string]any{"from": "Selector", "selector": map[string]any{"matchExpressions": []any{map[string]any{
+					"key": constants.LabelGardenRole, "operator": "In", "values": []any{constants.RoleGarden, constants.RoleShoot},
+				}}}},
 			},
 		}},
 	})
@@ -196,13 +197,15 @@ func flags(gateway exposure.Gateway) []string {
 	return all
 }
 
-// policies lets gateways connect to the API server of the seed, and to the API servers and the servers of the tunnel of all shoots.
+// policies lets gateways connect to the API server of the seed, to the API servers and the servers of the tunnel of all shoots, and to the ingress
+// controller.
 func policies() map[string]string {
 	shoots := netpol.LabelPrefix + constants.NetworkPolicyAllShoots
 	all := map[string]string{
 		constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
 		constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 		shoots + "-kube-apiserver-tcp-443":             netpol.LabelValue,
+		nginxingress.LabelToController:                 netpol.LabelValue,
 	}
 	for server := range int32(vpnseedserver.Most) {
 		all[fmt.Sprintf("%s-%s-tcp-%d", shoots, vpnseedserver.Service(server), vpnseedserver.PortAgents)] = netpol.LabelValue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
@@ -45,6 +46,8 @@ func TestMayForward(t *testing.T) {
 		{"an API server behind this gateway", serviceOf("istio-ingress--a", "istio-ingress"), "kube-apiserver", 443, true},
 		{"an API server behind another gateway", serviceOf("istio-ingress-handler-internal"), "kube-apiserver", 443, false},
 		{"an API server that is not exposed", serviceOf(), "kube-apiserver", 443, false},
+		{"the ingress controller behind this gateway", ingressBehind("istio-ingress"), nginxingress.Service, nginxingress.Port, true},
+		{"the ingress controller behind another gateway", ingressBehind("istio-ingress-handler-internal"), nginxingress.Service, nginxingress.Port, false},
 		{"a server of the tunnel", tunnel, vpnseedserver.Service(0), vpnseedserver.PortAgents, true},
 	} {
 		all, err := test.services()
@@ -71,6 +74,12 @@ func TestMayForward(t *testing.T) {
 func serviceOf(gateways ...string) func() ([]client.Object, error) {
 	return func() ([]client.Object, error) {
 		return kubeapiserver.Service(kubeapiserver.ServiceValues{Namespace: "shoot--dev--one", Gateways: gateways})
+	}
+}
+
+func ingressBehind(gateway string) func() ([]client.Object, error) {
+	return func() ([]client.Object, error) {
+		return nginxingress.RuntimeObjects(nginxingress.RuntimeValues{Namespace: constants.GardenNamespace, Gateways: []string{gateway}})
 	}
 }
 

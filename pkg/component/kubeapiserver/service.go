@@ -1,8 +1,6 @@
 package kubeapiserver
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -38,16 +36,15 @@ func Labels() map[string]string { return maps.Clone(selector) }
 // plane.
 func Service(values ServiceValues) ([]client.Object, error) {
 	clients := []metav1.LabelSelector{
-		{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}},
-		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleExtension}},
+		parts.Namespaced(constants.GardenNamespace), parts.WithRole(constants.RoleExtension),
 		{MatchLabels: map[string]string{constants.LabelNetworkPolicyAccessTargetAPIServer: constants.NetworkPolicyAllowed}},
 	}
 	for _, gateway := range values.Gateways {
-		clients = append(clients, metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gateway}})
+		clients = append(clients, parts.Namespaced(gateway))
 	}
-	selectors, err := json.Marshal(clients)
+	selectors, err := parts.NamespacesAllowed(clients...)
 	if err != nil {
-		return nil, fmt.Errorf("encode the namespaces with clients of kube-apiserver: %w", err)
+		return nil, err
 	}
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -56,7 +53,7 @@ func Service(values ServiceValues) ([]client.Object, error) {
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
 				netpol.AnnotationNamespaceAlias:                                 constants.NetworkPolicyAllShoots,
-				netpol.AnnotationNamespaceSelectors:                             string(selectors),
+				netpol.AnnotationNamespaceSelectors:                             selectors,
 			},
 		},
 		Spec: corev1.ServiceSpec{
@@ -72,7 +69,7 @@ func Service(values ServiceValues) ([]client.Object, error) {
 		service.Annotations[annotationExportTo] = strings.Join(values.Gateways, ",")
 	}
 	if values.Balancer != nil {
-		balance(service, *values.Balancer)
+		parts.Balance(service, *values.Balancer, port)
 	}
 	return []client.Object{service}, nil
 }
@@ -86,12 +83,4 @@ func GatewaysOf(service client.Object) []string {
 		}
 	}
 	return names
-}
-
-// balance gives a Service a load balancer. Everybody may connect to it, because clients authenticate themselves to the server.
-func balance(service *corev1.Service, balancer exposure.Balancer) {
-	service.Annotations = parts.Merge(balancer.Annotations, service.Annotations)
-	service.Annotations[netpol.AnnotationFromWorld] = parts.PortsAllowed(port)
-	service.Spec.Type, service.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, balancer.Class
-	service.Spec.ExternalTrafficPolicy = balancer.TrafficPolicy
 }

@@ -36,6 +36,8 @@ type SeedSettings struct {
 	// NetworkPolicies selects gardenlet's additional namespaces with network policies:
 	// controllers.networkPolicy.additionalNamespaceSelectors.
 	NetworkPolicies []metav1.LabelSelector
+	// IngressController selects the Pods of the seed's ingress controller in the namespace; nil for none.
+	IngressController map[string]string
 	// SeccompProfile enables a default profile in Pods: the feature gate DefaultSeccompProfile.
 	SeccompProfile bool
 }
@@ -58,6 +60,11 @@ func seedConfiguration(values Values) *configv1alpha1.ResourceManagerConfigurati
 	controllers.Health.ConcurrentSyncs, controllers.Health.SyncPeriod = ptr.To(workers), period(healthPeriod)
 	controllers.NetworkPolicy.Enabled = true
 	controllers.NetworkPolicy.NamespaceSelectors = networkpolicies.NamespaceSelectors(settings.NetworkPolicies)
+	if pods := settings.IngressController; pods != nil {
+		controllers.NetworkPolicy.IngressControllerSelector = &configv1alpha1.IngressControllerSelector{
+			Namespace: values.Namespace, PodSelector: metav1.LabelSelector{MatchLabels: pods},
+		}
+	}
 
 	enabled := &config.Webhooks
 	enabled.CRDDeletionProtection.Enabled = true

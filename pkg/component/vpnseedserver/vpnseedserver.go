@@ -3,7 +3,6 @@
 package vpnseedserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -138,18 +137,15 @@ func clients(namespace string) *corev1.Service {
 
 // agents returns the Service at which agents reach one server. The server is not ready before an agent is connected.
 func agents(namespace string, server int32) (*corev1.Service, error) {
-	selectors, err := json.Marshal([]metav1.LabelSelector{
-		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleIstioIngress}},
-		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleExposureClassHandler}},
-	})
+	selectors, err := parts.NamespacesAllowed(parts.WithRole(constants.RoleIstioIngress), parts.WithRole(constants.RoleExposureClassHandler))
 	if err != nil {
-		return nil, fmt.Errorf("encode the namespaces of gateways: %w", err)
+		return nil, err
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: Service(server), Labels: selector,
 			Annotations: map[string]string{
-				netpol.AnnotationNamespaceAlias: constants.NetworkPolicyAllShoots, netpol.AnnotationNamespaceSelectors: string(selectors),
+				netpol.AnnotationNamespaceAlias: constants.NetworkPolicyAllShoots, netpol.AnnotationNamespaceSelectors: selectors,
 			},
 		},
 		Spec: corev1.ServiceSpec{

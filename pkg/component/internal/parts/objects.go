@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
@@ -14,6 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
+	"github.com/trellis-k8s/trellis/pkg/netpol"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
@@ -133,6 +137,34 @@ func PortsAllowed(ports ...int32) string {
 		list = append(list, `{"port":`+strconv.Itoa(int(port))+`,"protocol":"TCP"}`)
 	}
 	return "[" + strings.Join(list, ",") + "]"
+}
+
+// Balance gives a Service a load balancer, through which everybody may connect to ports of its Pods.
+func Balance(service *corev1.Service, balancer exposure.Balancer, ports ...int32) {
+	service.Annotations = Merge(balancer.Annotations, service.Annotations)
+	service.Annotations[netpol.AnnotationFromWorld] = PortsAllowed(ports...)
+	service.Spec.Type, service.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, balancer.Class
+	service.Spec.ExternalTrafficPolicy = balancer.TrafficPolicy
+}
+
+// NamespacesAllowed returns the value of the annotation netpol.AnnotationNamespaceSelectors of a Service: Pods of the selected namespaces may connect to
+// its Pods. The error is that of a selector that cannot be encoded.
+func NamespacesAllowed(selectors ...metav1.LabelSelector) (string, error) {
+	text, err := json.Marshal(selectors)
+	if err != nil {
+		return "", fmt.Errorf("encode the namespaces with clients of a Service: %w", err)
+	}
+	return string(text), nil
+}
+
+// Namespaced selects the namespace with a name.
+func Namespaced(name string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
+}
+
+// WithRole selects the namespaces with a value of the label gardener.cloud/role.
+func WithRole(role string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: map[string]string{constants.LabelGardenRole: role}}
 }
 
 // ServiceNames returns the DNS names of a Service in the cluster.
