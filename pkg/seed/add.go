@@ -162,7 +162,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {
 				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
 			}}},
-			&corev1.Pod{}: {Transform: stalepods.Reduce},
+			&corev1.Pod{}:     {Transform: stalepods.Reduce},
 			&corev1.Service{}: {Label: serving, Transform: reduceService},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 		},

@@ -27,7 +27,7 @@ func (in Inputs) extensionParts(references string) []table.Part {
 		parts = append(parts, table.Part{
 			Name: prefixExtension + extension.Type, Needs: []table.Need{table.Applied(bundleSystem, references)}, DeletedAfter: []string{},
 			Objects: func() ([]client.Object, error) { return []client.Object{in.extension(extension)}, nil },
-			Adjust: flow.ForExtension(corev1beta1.KindExtension),
+			Adjust:  flow.ForExtension(corev1beta1.KindExtension),
 		})
 	}
 	return parts

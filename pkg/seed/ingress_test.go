@@ -18,7 +18,9 @@ import (
 )
 
 // withController sets the feature gate to false, so that the Seed has an ingress controller.
-func withController(in *Inputs) { in.Config.FeatureGates = map[string]bool{nginxingress.GateOfSeed: false} }
+func withController(in *Inputs) {
+	in.Config.FeatureGates = map[string]bool{nginxingress.GateOfSeed: false}
+}
 
 // served sets what the DNS record needs.
 func served(addresses ...string) func(*Inputs) {
