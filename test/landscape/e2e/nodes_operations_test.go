@@ -59,6 +59,7 @@ func TestShootNodesOperations(t *testing.T) {
 		{"machine", (*shootNodes).machineDeleted},
 		{"controllers", (*shootNodes).controllersKilled},
 		{"cut", (*shootNodes).tunnelIsCut},
+		{"servers", (*shootNodes).tunnelServersReplaced},
 		{"rotation", (*shootNodes).rotation},
 		{"deletion", func(n *shootNodes) { n.deleteShootWithNodes(n.fleet, n.shoot) }},
 	} {

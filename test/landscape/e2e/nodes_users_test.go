@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -110,36 +109,18 @@ func (n *shootNodes) openShop() int32 {
 // that are ready and not about to be removed.
 func (n *shootNodes) startCustomers(port int32) *user {
 	n.t.Helper()
-	ctx, cancel := context.WithCancel(n.ctx)
-	var running sync.WaitGroup
-	u := &user{name: "customers", answered: time.Now(), stop: func() { cancel(); running.Wait() }}
-	n.t.Cleanup(u.stop)
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestTimeout}
-	running.Go(func() {
-		var addresses []string
-		var listed time.Time
-		tick := time.NewTicker(requestEvery)
-		defer tick.Stop()
-		for number := 0; ; number++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if time.Since(listed) > time.Second {
-				addresses, listed = n.targets(ctx, web, addresses, port), time.Now()
-			}
-			if len(addresses) == 0 {
-				continue
-			}
-			err := visit(ctx, web, fmt.Sprintf("http://%s:%d", addresses[number%len(addresses)], port))
-			if ctx.Err() != nil {
-				return
-			}
-			u.note(err)
+	var addresses []string
+	var listed time.Time
+	return n.startRequests("customers", func(ctx context.Context, number int) (sent bool, err error) {
+		if time.Since(listed) > time.Second {
+			addresses, listed = n.targets(ctx, web, addresses, port), time.Now()
 		}
+		if len(addresses) == 0 {
+			return false, nil
+		}
+		return true, visit(ctx, web, fmt.Sprintf("http://%s:%d", addresses[number%len(addresses)], port))
 	})
-	return u
 }
 
 // targets returns the addresses to which a load balancer sends requests: those of nodes that serve, and have answered once. It keeps them if

@@ -102,6 +102,35 @@ func (c *cluster) startUser(name string, in client.Client) *user {
 	return u
 }
 
+// startRequests sends a request in each interval until the test ends or stops it. request gets the number of the interval, and reports whether it has sent
+// something.
+func (c *cluster) startRequests(name string, request func(ctx context.Context, number int) (sent bool, err error)) *user {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.ctx)
+	var running sync.WaitGroup
+	u := &user{name: name, answered: time.Now(), stop: func() { cancel(); running.Wait() }}
+	c.t.Cleanup(u.stop)
+	running.Go(func() {
+		tick := time.NewTicker(requestEvery)
+		defer tick.Stop()
+		for number := 0; ; number++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			sent, err := request(ctx, number)
+			if ctx.Err() != nil {
+				return
+			}
+			if sent {
+				u.note(err)
+			}
+		}
+	})
+	return u
+}
+
 // connect makes a user continue with another client.
 func (u *user) connect(in client.Client) {
 	u.mu.Lock()
