@@ -239,5 +239,7 @@ func (f *fixture) refused(request, text string, err error) {
 		f.Errorf("%s is refused: %v", request, err)
 	case text != "" && (err == nil || !strings.Contains(err.Error(), text)):
 		f.Errorf("%s: got %v, want an error with %q", request, err, text)
+	case err != nil:
+		f.Logf("%s: %v", request, err)
 	}
 }
