@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// Service is the name of the Service of the controller in a seed, and Port that for TLS.
+	// Service is the name of the Service of the controller in a seed.
 	Service = "nginx-ingress-controller"
-	Port    = portHTTPS
+	// Port is the port of the Service for TLS.
+	Port = portHTTPS
 	// Class is the name of its IngressClass.
 	Class = "nginx-ingress-gardener"
 	// LabelToController is the label of Pods of other namespaces that may connect to the controller.

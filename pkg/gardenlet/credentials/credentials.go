@@ -25,7 +25,7 @@ const purposeTokens = "workload-identity-token-requestor"
 const keyConfig = "config"
 
 // AnnotationDigest on an extension object is the [Digest] of its credentials. A change triggers the extension.
-const AnnotationDigest = "checksum/credentials" //nolint:gosec // the name of an annotation
+const AnnotationDigest = "checksum/credentials"
 
 // Copy returns a Secret with the data of another one.
 func Copy(key client.ObjectKey, of *corev1.Secret) *corev1.Secret {

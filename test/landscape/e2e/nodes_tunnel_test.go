@@ -35,9 +35,9 @@ func (n *shootNodes) tunnelServersReplaced() {
 	})
 	users[0].take()
 	began := time.Now()
-	for server := range 2 {
+	for server := range int32(2) {
 		plane := n.plane()
-		plane.kubectl("delete", "pod", vpnseedserver.Service(int32(server))) //nolint:gosec // 0 or 1
+		plane.kubectl("delete", "pod", vpnseedserver.Service(server))
 		n.serversAreReady(2)
 	}
 	n.t.Logf("both servers were replaced in %s", time.Since(began).Round(time.Second))
