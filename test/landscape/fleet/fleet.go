@@ -3,11 +3,13 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -157,11 +159,26 @@ func (f *Fleet) push(ctx context.Context, names []string) error {
 
 func (f *Fleet) createNamespaces(ctx context.Context) error {
 	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace} {
-		namespace := &corev1.Namespace{}
-		namespace.Name = name
-		if err := client.IgnoreAlreadyExists(f.base.Create(ctx, namespace)); err != nil {
+		// One of a fleet that was removed just before may still be being deleted, with what is created in it.
+		if err := wait(ctx, func() error { return f.createNamespace(ctx, name) }); err != nil {
 			return fmt.Errorf("creating the namespace %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// createNamespace creates a namespace unless it exists. The error says that it is being deleted.
+func (f *Fleet) createNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{}
+	namespace.Name = name
+	if err := f.base.Create(ctx, namespace); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := f.base.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+		return err
+	}
+	if namespace.DeletionTimestamp != nil {
+		return errors.New("it is being deleted")
 	}
 	return nil
 }
