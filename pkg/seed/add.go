@@ -246,7 +246,8 @@ func reduceService(object any) (any, error) {
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: service.Namespace, Name: service.Name, UID: service.UID, ResourceVersion: service.ResourceVersion, Annotations: service.Annotations,
+			Namespace: service.Namespace, Name: service.Name, UID: service.UID, ResourceVersion: service.ResourceVersion, Labels: service.Labels,
+			Annotations: service.Annotations,
 		},
 		Spec:   corev1.ServiceSpec{Type: service.Spec.Type, ClusterIPs: service.Spec.ClusterIPs},
 		Status: corev1.ServiceStatus{LoadBalancer: service.Status.LoadBalancer},

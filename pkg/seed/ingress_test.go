@@ -12,6 +12,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -86,6 +87,20 @@ func TestIngressController(t *testing.T) {
 	in.Seed.Spec.Ingress.Controller.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"worker-processes":4}`)}
 	if text := summary(t, planOf(t, in)); !strings.Contains(text, "wait nginx-ingress-valid: providerConfig") {
 		t.Errorf("a wrong configuration is not reported:\n%s", text)
+	}
+}
+
+// TestGatewaysOf checks that only Services of API servers keep gateways.
+func TestGatewaysOf(t *testing.T) {
+	service := func(gateways string, labels map[string]string) corev1.Service {
+		return corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"networking.istio.io/exportTo": gateways}}}
+	}
+	server := kubeapiserver.Labels()
+	got := gatewaysOf([]corev1.Service{
+		service("istio-ingress--b,istio-ingress", server), service("istio-ingress", server), service("*", map[string]string{"app": "nginx-ingress"}), service("", server),
+	})
+	if !slices.Equal(got, []string{"istio-ingress", "istio-ingress--b"}) {
+		t.Errorf("the gateways in use are %v", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -151,17 +152,27 @@ func (r *reconciler) observeGateways(ctx context.Context, in *Inputs) error {
 	if err := r.cache.List(ctx, &services, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the Services of API servers and gateways: %w", err)
 	}
-	used, serving := []string{}, in.servesIngress()
+	in.usedGateways = gatewaysOf(services.Items)
+	serving := in.servesIngress()
 	for i := range services.Items {
 		service := &services.Items[i]
-		used = append(used, kubeapiserver.GatewaysOf(service)...)
 		if client.ObjectKeyFromObject(service) == serving && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
 			in.ingressAddresses = dnsvalues.AddressesOf(service)
 		}
 	}
-	slices.Sort(used)
-	in.usedGateways = slices.Compact(used)
 	return nil
+}
+
+// gatewaysOf returns the namespaces of the gateways that the Services of API servers name, sorted. Other Services can have the same annotation.
+func gatewaysOf(services []corev1.Service) []string {
+	used, servers := []string{}, labels.SelectorFromSet(kubeapiserver.Labels())
+	for i := range services {
+		if servers.Matches(labels.Set(services[i].Labels)) {
+			used = append(used, kubeapiserver.GatewaysOf(&services[i])...)
+		}
+	}
+	slices.Sort(used)
+	return slices.Compact(used)
 }
 
 func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
