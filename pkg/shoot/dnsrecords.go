@@ -26,6 +26,9 @@ const (
 	prefixRecord         = "dnsrecord-"
 	bundleInternalRecord = prefixRecord + constants.AdvertisedAddressInternal
 	bundleExternalRecord = prefixRecord + constants.AdvertisedAddressExternal
+	bundleIngressRecord  = prefixRecord + purposeIngress
+	// purposeIngress is the purpose of the record for the addon with the ingress controller (Gardener).
+	purposeIngress = "ingress"
 )
 
 const (
@@ -48,8 +51,9 @@ type Domain struct {
 
 // record is a DNS record for the API server.
 type record struct {
-	// Purpose is internal or external. Host is the name of the record.
+	// Purpose is internal, external or ingress. Host is the name of the record, and Addresses are those to which it points.
 	Purpose, Host string
+	Addresses     []string
 	// Type is the type of the DNS service. Zone is its zone, or nil if the extension determines it.
 	Type string
 	Zone *string
@@ -59,18 +63,23 @@ type record struct {
 	Problem string
 }
 
-// records returns the DNS records of the Shoot: those of its advertised addresses, except records that users manage.
+// records returns the DNS records of the Shoot: those of its advertised addresses, and that of its ingress controller, except records that users manage.
 func (in Inputs) records() []record {
 	var records []record
 	if internal := in.Seed.Spec.DNS.Internal; internal != nil && isManaged(internal.Type) {
 		records = append(records, record{
-			Purpose: constants.AdvertisedAddressInternal, Host: in.internalHost(), Type: internal.Type, Zone: internal.Zone,
+			Purpose: constants.AdvertisedAddressInternal, Host: in.internalHost(), Addresses: in.Addresses, Type: internal.Type, Zone: internal.Zone,
 			Credentials: referenceOf(internal.CredentialsRef),
 		})
 	}
 	if external := in.externalRecord(); external != nil {
-		external.Purpose, external.Host = constants.AdvertisedAddressExternal, in.externalHost()
+		external.Purpose, external.Host, external.Addresses = constants.AdvertisedAddressExternal, in.externalHost(), in.Addresses
 		records = append(records, *external)
+		if in.hasIngressController() {
+			ingress := *external
+			ingress.Purpose, ingress.Host, ingress.Addresses = purposeIngress, "*.ingress."+*in.Shoot.Spec.DNS.Domain, in.ingressAddresses
+			records = append(records, ingress)
+		}
 	}
 	return records
 }
@@ -146,7 +155,7 @@ func (in Inputs) defaultDomain(domain string) *record {
 // recordParts returns the parts with the DNS records. When a Shoot hibernates, its records are deleted after all programs have stopped.
 func (in Inputs) recordParts() []table.Part {
 	var parts []table.Part
-	for _, purpose := range []string{constants.AdvertisedAddressInternal, constants.AdvertisedAddressExternal} {
+	for _, purpose := range []string{constants.AdvertisedAddressInternal, constants.AdvertisedAddressExternal, purposeIngress} {
 		part := table.Part{
 			Name: prefixRecord + purpose, Absent: "the Shoot has no such record", Removed: true,
 			Unchanged: in.hibernated() && !in.Shoot.Status.IsHibernated, Needs: []table.Need{table.Applied(bundleAPIServerService, bundleExposure)},
@@ -158,6 +167,12 @@ func (in Inputs) recordParts() []table.Part {
 				part.Unknown = table.Join(in.heldForDeletion(), in.unknownRecord(wanted))
 			}
 		}
+		if purpose == purposeIngress {
+			part = in.ofIngress(part)
+			if part.Absent != "" && !slices.Contains(in.Emitted, in.key(part.Name)) {
+				continue
+			}
+		}
 		parts = append(parts, part)
 	}
 	return parts
@@ -166,12 +181,12 @@ func (in Inputs) recordParts() []table.Part {
 // isReplaced reports whether the existing record has another type or name.
 func (in Inputs) isReplaced(wanted record) bool {
 	present := in.RecordsMade[prefixRecord+wanted.Purpose]
-	return present != "" && len(in.Addresses) > 0 && present != in.identityOf(wanted)
+	return present != "" && len(wanted.Addresses) > 0 && present != in.identityOf(wanted)
 }
 
 // identityOf returns the immutable fields of a record: its type and name.
 func (in Inputs) identityOf(wanted record) string {
-	kind, _ := dnsvalues.Of(in.Addresses)
+	kind, _ := dnsvalues.Of(wanted.Addresses)
 	return string(kind) + " " + wanted.Host
 }
 
@@ -180,7 +195,7 @@ func (in Inputs) unknownRecord(wanted record) string {
 	switch {
 	case wanted.Problem != "":
 		return "" // record returns the error
-	case len(in.Addresses) == 0:
+	case len(wanted.Addresses) == 0:
 		return in.missingAddress()
 	}
 	return in.unknownReferences("for the "+wanted.Purpose+" DNS record", wanted.Credentials)
@@ -205,7 +220,7 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the DNS record of %s: %w", wanted.Host, err)
 		}
-		kind, values := dnsvalues.Of(in.Addresses)
+		kind, values := dnsvalues.Of(wanted.Addresses)
 		return []client.Object{secret, &extensionsv1alpha1.DNSRecord{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Annotations: map[string]string{
 				constants.AnnotationGardenerOperation: constants.OperationReconcile, constants.AnnotationDNSIPStack: in.ipStack(),

@@ -291,7 +291,7 @@ func (in Inputs) addLimits(plan *flow.Plan) {
 	if last == nil || last.State == corev1beta1.LastOperationStateSucceeded {
 		return // conditions report operations that extensions start themselves
 	}
-	limits := map[string]time.Duration{bundleInternalRecord: recordTimeout, bundleExternalRecord: recordTimeout}
+	limits := map[string]time.Duration{bundleInternalRecord: recordTimeout, bundleExternalRecord: recordTimeout, bundleIngressRecord: recordTimeout}
 	maps.Copy(limits, nodeLimits())
 	for _, each := range in.wantedExtensions() {
 		limits[prefixExtension+each.Type] = each.Limit

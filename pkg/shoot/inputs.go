@@ -88,6 +88,8 @@ type Inputs struct {
 	Unfinished map[string]Unfinished
 	// Unapplied are the bundles of extensions and DNS records without any applied object.
 	Unapplied map[string]bool
+	// ingressAddresses are those of the load balancer of the addon with the ingress controller.
+	ingressAddresses []string
 	// RecordsMade are the type and name of each existing DNS record, by the names of their bundles.
 	RecordsMade map[string]string
 	// Credentials is the object of the garden with the credentials for the infrastructure; empty if the Shoot has none.

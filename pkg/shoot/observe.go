@@ -38,6 +38,7 @@ func (p *pass) observe(ctx context.Context) (err error) {
 	}
 	if p.in, err = p.observeWith(ctx, p.shoot, p.seed, ofSecrets...); err == nil {
 		p.observeProxies(ctx)
+		p.observeIngress(ctx)
 	}
 	return err
 }

@@ -79,6 +79,9 @@ func (in Inputs) digest() (string, error) {
 		inputs = append(inputs, name, versionOf(referenced.Secret), versionOf(referenced.ConfigMap), versionOf(referenced.WorkloadIdentity))
 	}
 	// Those that are not set are left out, so that the digest of other Shoots remains the same.
+	if len(in.ingressAddresses) > 0 {
+		inputs = append(inputs, in.ingressAddresses)
+	}
 	if in.ExposureClass != nil {
 		inputs = append(inputs, versionOf(in.ExposureClass))
 	}

@@ -62,15 +62,14 @@ func (in Inputs) systemRows() []systemRow {
 
 // addonRows returns the addons, which users can have in clusters for evaluation.
 func (in Inputs) addonRows() []systemRow {
-	addons := ptr.Deref(in.Shoot.Spec.Addons, corev1beta1.Addons{})
 	rows := []systemRow{
 		{name: bundleDashboard, objects: in.dashboard, absent: "spec.addons.kubernetesDashboard is not enabled"},
 		{name: bundleIngress, objects: in.ingress, absent: "spec.addons.nginxIngress is not enabled", early: true},
 	}
-	if addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled {
+	if addons := in.Shoot.Spec.Addons; addons != nil && addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled {
 		rows[0].absent = ""
 	}
-	if addons.NginxIngress != nil && addons.NginxIngress.Enabled {
+	if in.hasIngressController() {
 		rows[1].absent = ""
 	}
 	return rows

@@ -26,11 +26,16 @@ type Values struct {
 	VerticalPodAutoscaler bool
 }
 
+const (
+	name = "addons-nginx-ingress"
+	// AddonService is the name of the Service of the addon's controller, in kube-system.
+	AddonService = name + "-controller"
+)
+
 // Objects returns the objects of the addon, all in the shoot. Its controller handles Ingresses without a class, too.
 func Objects(values Values) ([]client.Object, error) {
-	const name = "addons-nginx-ingress"
 	addon := settings{
-		namespace: metav1.NamespaceSystem, account: name, rights: name, controller: name + "-controller", backend: name + "-nginx-ingress-k8s-backend",
+		namespace: metav1.NamespaceSystem, account: name, rights: name, controller: AddonService, backend: name + "-nginx-ingress-k8s-backend",
 		backendContainer: "nginx-ingress-nginx-ingress-k8s-backend", class: "nginx", lease: "ingress-controller-leader",
 		label:        map[string]string{"app": "nginx-ingress", "release": "addons"},
 		labels:       map[string]string{constants.LabelGardenRole: constants.RoleOptionalAddon, "origin": "gardener"},
