@@ -31,8 +31,8 @@ func (in Inputs) ofIngress(part table.Part) table.Part {
 	return part
 }
 
-// observeIngress reads the addresses of the addon's load balancer from the Shoot, when the addon is healthy: then it has one. If the API server does not
-// answer, they are unknown, and an existing DNS record stays.
+// observeIngress reads the addresses of the addon's load balancer from the Shoot, when the addon is applied. Its health, which changes when the load balancer
+// gets an address, triggers this. If the API server does not answer, they are unknown, and an existing DNS record stays.
 func (p *pass) observeIngress(ctx context.Context) {
 	if !p.in.hasIngressController() || p.in.externalRecord() == nil || p.in.hibernated() || p.in.Deleting || !p.in.NamespaceExists {
 		return
@@ -49,7 +49,7 @@ func (p *pass) ingressAddresses(ctx context.Context) ([]string, error) {
 	if err := p.caches.emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !serves(flow.Result{Live: flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: mr}}}, key) {
+	if !flow.IsApplied(mr) {
 		return nil, nil
 	}
 	shoot, err := p.connect(p.in)
