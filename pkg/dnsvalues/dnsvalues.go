@@ -35,6 +35,15 @@ func Of(addresses []string) (extensionsv1alpha1.DNSRecordType, []string) {
 	return extensionsv1alpha1.DNSRecordTypeCNAME, names[:min(len(names), 1)]
 }
 
+// Reduce returns what a cache keeps of a Service: what [AddressesOf] reads, and its metadata without annotations and managedFields.
+func Reduce(service *corev1.Service) *corev1.Service {
+	reduced := &corev1.Service{ObjectMeta: service.ObjectMeta}
+	reduced.Annotations, reduced.ManagedFields = nil, nil
+	reduced.Spec.Type, reduced.Spec.ClusterIPs = service.Spec.Type, service.Spec.ClusterIPs
+	reduced.Status.LoadBalancer = service.Status.LoadBalancer
+	return reduced
+}
+
 // AddressesOf returns the addresses of a Service for DNS records, sorted: those of its load balancer, or its cluster IPs if
 // it has another type. Load balancers report them in any order, which must change neither records nor anything else.
 func AddressesOf(service *corev1.Service) []string {

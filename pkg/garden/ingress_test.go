@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/nginxingress"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -74,6 +75,12 @@ func TestIngressRecords(t *testing.T) {
 	in.Garden.Spec.RuntimeCluster.Ingress.Domains[1].Provider = ptr.To("other")
 	if records := in.records(); !strings.Contains(records[len(records)-1].problem, `spec.runtimeCluster.ingress.domains[1].provider: spec.dns.providers has no "other"`) {
 		t.Errorf("the problem is %q", records[len(records)-1].problem)
+	}
+	wrong := byIstio(withController)
+	wrong.Emitted = []flow.Key{wrong.key("dnsrecord-wildcard-ingress-example-org-local")}
+	wrong.Garden.Annotations[constants.AnnotationGardenExposure], wrong.Addresses = "Nothing", nil
+	if plan := planOf(t, wrong); len(plan.Tombstones) > 0 {
+		t.Errorf("a wrong annotation deletes %v", plan.Tombstones)
 	}
 	balanced := known(small(), withController, func(in *Inputs) { in.Garden.Spec.DNS = byIstio().Garden.Spec.DNS })
 	if names := balanced.recordNames(); slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "wildcard") }) {

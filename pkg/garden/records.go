@@ -53,8 +53,8 @@ func (in Inputs) records() []record {
 		field := fmt.Sprintf("spec.virtualCluster.dns.domains[%d].provider", i)
 		records = append(records, in.recordOf(constants.PrefixAPIServerHost, domain, field), in.recordOf("gardener.", domain, field))
 	}
-	if mode, err := exposure.ModeOfGarden(in.Garden); err != nil || mode != exposure.Istio {
-		return records
+	if mode, err := exposure.ModeOfGarden(in.Garden); err == nil && mode != exposure.Istio {
+		return records // those that exist stay if the mode is not known
 	}
 	for i, domain := range in.Garden.Spec.RuntimeCluster.Ingress.Domains {
 		records = append(records, in.recordOf("*.", domain, fmt.Sprintf("spec.runtimeCluster.ingress.domains[%d].provider", i)))

@@ -238,20 +238,15 @@ const managedResources = "managedresources." + resourcesv1alpha1.GroupName
 // servingServices selects the Services of API servers, which name their gateways, of gateways, and of the ingress controller.
 const servingServices = exposure.LabelApp + " in (kubernetes, " + exposure.GatewayApp + ", nginx-ingress), role notin (controller-manager, scheduler)"
 
-// reduceService keeps what the flow reads of a Service.
+// reduceService keeps what the flow reads of a Service. Annotations of API servers name their gateways.
 func reduceService(object any) (any, error) {
 	service, ok := object.(*corev1.Service)
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: service.Namespace, Name: service.Name, UID: service.UID, ResourceVersion: service.ResourceVersion, Labels: service.Labels,
-			Annotations: service.Annotations,
-		},
-		Spec:   corev1.ServiceSpec{Type: service.Spec.Type, ClusterIPs: service.Spec.ClusterIPs},
-		Status: corev1.ServiceStatus{LoadBalancer: service.Status.LoadBalancer},
-	}, nil
+	reduced := dnsvalues.Reduce(service)
+	reduced.Annotations = service.Annotations
+	return reduced, nil
 }
 
 // serviceChanged drops updates of a Service that change neither its annotations nor its addresses.

@@ -52,6 +52,14 @@ func (in Inputs) withoutIngressController() string {
 // ingressHost is the name of all hosts of the domain for Ingresses.
 func (in Inputs) ingressHost() string { return "*." + in.Seed.Spec.Ingress.Domain }
 
+// unknownMode returns why it is not known how API servers are exposed, empty if it is.
+func (in Inputs) unknownMode() string {
+	if _, err := exposure.ModeOf(in.Seed); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // servesIngress returns the Service of type LoadBalancer at which clients reach the domain for Ingresses: that of the default gateway, or else that of the
 // ingress controller. It is empty if there is none.
 func (in Inputs) servesIngress() client.ObjectKey {
@@ -69,11 +77,7 @@ func (in Inputs) servesIngress() client.ObjectKey {
 
 // ingressParts returns the parts with the ingress controller, and with the DNS record of its domain.
 func (in Inputs) ingressParts() []table.Part {
-	unknown := ""
-	if _, err := exposure.ModeOf(in.Seed); err != nil {
-		unknown = err.Error()
-	}
-	withoutRecord := in.withoutRecord()
+	unknown, withoutRecord := in.unknownMode(), in.withoutRecord()
 	if in.isRecordReplaced() {
 		withoutRecord = "a record of another type is made when this one is deleted"
 	}
@@ -130,6 +134,8 @@ func (in Inputs) withoutRecord() string {
 		return "spec.ingress is not set"
 	case provider == nil || provider.Type == corev1beta1.DNSUnmanaged:
 		return "spec.dns.provider has no type that an extension manages"
+	case in.unknownMode() != "":
+		return "" // a record that exists stays
 	case in.servesIngress() == client.ObjectKey{}:
 		return "no load balancer serves the domain of spec.ingress"
 	}
@@ -150,7 +156,7 @@ func (in Inputs) recordIdentity() string {
 // unknownRecord names the inputs of the record that are missing, empty if all are known.
 func (in Inputs) unknownRecord() string {
 	switch provider := in.Seed.Spec.DNS.Provider; {
-	case in.withoutRecord() != "":
+	case in.withoutRecord() != "", in.unknownMode() != "":
 	case len(in.ingressAddresses) == 0:
 		return fmt.Sprintf("the Service %s, which serves the domain of spec.ingress, has no address yet", in.servesIngress())
 	case in.dnsCredentials == nil:

@@ -163,6 +163,12 @@ func TestIngressRecordIsReplaced(t *testing.T) {
 	if text := summary(t, planOf(t, in)); strings.Contains(text, "tombstone") {
 		t.Errorf("a record whose address changes is deleted:\n%s", text)
 	}
+	wrong := in
+	wrong.Seed, wrong.ingressAddresses = in.Seed.DeepCopy(), nil
+	exposedBy("Nothing")(&wrong)
+	if text := summary(t, planOf(t, wrong)); strings.Contains(text, "tombstone") || strings.Contains(text, "the Service /") {
+		t.Errorf("a wrong annotation deletes the record, or the reason is wrong:\n%s", text)
+	}
 	in.ingressAddresses = []string{"lb.example.org"}
 	if text := summary(t, planOf(t, in)); !strings.Contains(text, "tombstone dnsrecord-seed-ingress (confirmed: true)") || strings.Contains(text, "bundle dnsrecord-") {
 		t.Errorf("a record whose type changes is not deleted first:\n%s", text)

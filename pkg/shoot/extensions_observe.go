@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/watches"
@@ -48,11 +49,7 @@ func reduceService(object any) (any, error) {
 	if !is {
 		return object, nil
 	}
-	reduced := &corev1.Service{ObjectMeta: service.ObjectMeta}
-	reduced.Annotations, reduced.ManagedFields = nil, nil
-	reduced.Spec.Type, reduced.Spec.ClusterIPs = service.Spec.Type, service.Spec.ClusterIPs
-	reduced.Status.LoadBalancer = service.Status.LoadBalancer
-	return reduced, nil
+	return dnsvalues.Reduce(service), nil
 }
 
 // observeExtensions reads the registrations of extensions, and the state of their objects in the seed.
