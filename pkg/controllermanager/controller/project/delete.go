@@ -42,7 +42,8 @@ func (r *reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 		return reconcile.Result{}, err
 	}
 	if left {
-		return reconcile.Result{RequeueAfter: recheck}, r.setPhase(ctx, project, corev1beta1.ProjectTerminating)
+		_, err := r.setPhase(ctx, project, corev1beta1.ProjectTerminating)
+		return reconcile.Result{RequeueAfter: recheck}, err
 	}
 	if err := r.grant(ctx, project, granted{}); err != nil {
 		return reconcile.Result{}, err

@@ -62,17 +62,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if project.Status.Phase == "" {
-		if err := r.setPhase(ctx, project, corev1beta1.ProjectPending); err != nil {
+		if _, err := r.setPhase(ctx, project, corev1beta1.ProjectPending); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	err := r.make(ctx, project)
 	switch {
 	case err == nil:
-		if project.Status.Phase != corev1beta1.ProjectReady || project.Status.ObservedGeneration != project.Generation {
+		written, err := r.setPhase(ctx, project, corev1beta1.ProjectReady)
+		if written {
 			r.recorder.Eventf(project, nil, corev1.EventTypeNormal, reasonReady, actionReconcile, "Namespace %s is ready.", namespaceOf(project))
 		}
-		return reconcile.Result{}, r.setPhase(ctx, project, corev1beta1.ProjectReady)
+		return reconcile.Result{}, err
 	case apierrors.IsConflict(err): // the cache is older than an object: not a failure
 		return reconcile.Result{}, err
 	}
@@ -80,7 +81,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if isRefusal(err) { // watches report what changes it
 		err = reconcile.TerminalError(err)
 	}
-	return reconcile.Result{}, errors.Join(r.setPhase(ctx, project, corev1beta1.ProjectFailed), err)
+	_, failure := r.setPhase(ctx, project, corev1beta1.ProjectFailed)
+	return reconcile.Result{}, errors.Join(failure, err)
 }
 
 // make makes the namespace, the quota and the rights of a Project.
@@ -174,23 +176,25 @@ func (r *reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Proje
 	return nil
 }
 
-// setPhase writes the phase and the observed generation, if they differ.
-func (r *reconciler) setPhase(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
+// setPhase writes the phase and the observed generation if they differ, and reports whether it has. It fails if the Project has changed
+// since it was read: from an old state, a phase would be written twice, and with it the Event that tells it. client-go writes an Event that
+// was told twice again after six minutes.
+func (r *reconciler) setPhase(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) (written bool, err error) {
 	if project.Status.Phase == phase && project.Status.ObservedGeneration == project.Generation {
-		return nil
+		return false, nil
 	}
 	data, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": project.UID},
+		"metadata": map[string]any{"uid": project.UID, "resourceVersion": project.ResourceVersion},
 		"status":   map[string]any{"phase": phase, "observedGeneration": project.Generation},
 	})
 	if err != nil {
-		return fmt.Errorf("encode status.phase: %w", err)
+		return false, fmt.Errorf("encode status.phase: %w", err)
 	}
 	err = r.client.Status().Patch(ctx, project, client.RawPatch(types.MergePatchType, data), controller.FieldManager)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("set status.phase to %s: %w", phase, err)
+		return false, fmt.Errorf("set status.phase to %s: %w", phase, err)
 	}
-	return nil
+	return err == nil, nil
 }
 
 func (r *reconciler) holder() finalizer.Holder {
