@@ -36,6 +36,8 @@ const (
 	// quiet is how long the programs must not send requests until they are at rest, longer than the minute that the activity in a Project waits.
 	// settleTimeout is how long that may take.
 	quiet, settleTimeout = 70 * time.Second, 5 * time.Minute
+	// named is how many of the requests of a program at rest are named.
+	named = 10
 )
 
 // world is the garden whose programs are measured.
@@ -209,7 +211,15 @@ func (g *world) rest(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return g.count(func(f *figures, sent measure.Tally, memory int64) { f.AtRest, f.Memory = sent, memory })
+	if err := g.count(func(f *figures, sent measure.Tally, memory int64) { f.AtRest, f.Memory = sent, memory }); err != nil {
+		return err
+	}
+	for _, one := range g.programs {
+		for _, request := range g.audit.Some(one.sent, named) {
+			g.say("%s was not at rest: %s %s %s", one.name, request.Verb, request.Resource, request.Object)
+		}
+	}
+	return nil
 }
 
 // restart counts the writes of the programs after their restart.

@@ -34,6 +34,8 @@ type auditEvent struct {
 	ObjectRef *struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
 	ResponseStatus *struct {
 		Code int `json:"code"`
@@ -53,6 +55,8 @@ type Request struct {
 	Resource string
 	Ended    time.Time
 	Failed   bool
+	// Object is the namespace and the name of the object, empty if the request has none.
+	Object string
 }
 
 // VerbDiscover is the verb of requests that have no resource: kinds, versions, health.
@@ -94,7 +98,7 @@ func parseAudit(line []byte) (auditID string, _ Request, _ error) {
 		result.User = event.ImpersonatedUser.Username
 	}
 	if event.ObjectRef != nil {
-		result.Resource = event.ObjectRef.Resource
+		result.Resource, result.Object = event.ObjectRef.Resource, strings.Trim(event.ObjectRef.Namespace+"/"+event.ObjectRef.Name, "/")
 		if event.ObjectRef.Subresource != "" {
 			result.Resource += "/" + event.ObjectRef.Subresource
 		}
@@ -210,6 +214,17 @@ func (a *Audit) Of(sort func(Request) bool) Tally {
 			if request.Failed {
 				result[FailedRequests]++
 			}
+		}
+	}
+	return result
+}
+
+// Some returns the first of the selected requests since Skip, except leases: at most the given number.
+func (a *Audit) Some(sort func(Request) bool, most int) []Request {
+	var result []Request
+	for _, request := range a.requests {
+		if len(result) < most && sort(request) && request.Resource != "leases" {
+			result = append(result, request)
 		}
 	}
 	return result

@@ -27,10 +27,10 @@ func TestParseAudit(t *testing.T) {
 		line string
 		want Request
 	}{
-		"object":       {line("1", agent, "patch", "/api/v1/x", reference("configmaps", ""), 200), Request{"resource-manager", "admin", "patch", "configmaps", at, false}},
-		"subresource":  {line("1", agent, "patch", "/apis/x", reference("managedresources", "status"), 409), Request{"resource-manager", "admin", "patch", "managedresources/status", at, true}},
-		"discovery":    {line("1", agent, "get", "/apis?timeout=32s", "", 200), Request{"resource-manager", "admin", VerbDiscover, "/apis", at, false}},
-		"impersonated": {line("1", "curl", "get", "/readyz", `"impersonatedUser":{"username":"jane"},`, 200), Request{"curl", "jane", VerbDiscover, "/readyz", at, false}},
+		"object":       {line("1", agent, "patch", "/api/v1/x", reference("configmaps", ""), 200), Request{"resource-manager", "admin", "patch", "configmaps", at, false, "a/b"}},
+		"subresource":  {line("1", agent, "patch", "/apis/x", reference("managedresources", "status"), 409), Request{"resource-manager", "admin", "patch", "managedresources/status", at, true, "a/b"}},
+		"discovery":    {line("1", agent, "get", "/apis?timeout=32s", "", 200), Request{"resource-manager", "admin", VerbDiscover, "/apis", at, false, ""}},
+		"impersonated": {line("1", "curl", "get", "/readyz", `"impersonatedUser":{"username":"jane"},`, 200), Request{"curl", "jane", VerbDiscover, "/readyz", at, false, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, got, err := parseAudit([]byte(test.line))
