@@ -54,10 +54,11 @@ func TestOnlyTheCodeHasChanged(t *testing.T) {
 }
 
 func TestRolloutsArePaced(t *testing.T) {
-	pacing := Pacing{Budget: 5, MaxFailed: 2, Retry: time.Minute}
+	pacing := Pacing{Budget: 5, Nodes: 3, MaxFailed: 2, Retry: time.Minute}
 	opens := start.Add(time.Hour)
 	for name, test := range map[string]struct {
 		bundles, rolling int
+		nodes, nodesRoll bool
 		window           *Window
 		fleet            Fleet
 		want             string
@@ -69,13 +70,17 @@ func TestRolloutsArePaced(t *testing.T) {
 		"adds one":           {bundles: 3, rolling: 2, fleet: Fleet{Rolling: 3}, want: "at most 5", next: start.Add(time.Minute)},
 		"adds none":          {bundles: 3, rolling: 3, fleet: Fleet{Rolling: 30}},
 		"adds none, stopped": {bundles: 3, rolling: 3, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
+		"nodes":              {bundles: 1, nodes: true, fleet: Fleet{Nodes: 2}},
+		"too many nodes":     {bundles: 1, nodes: true, fleet: Fleet{Nodes: 3}, want: "of at most 3 owners", next: start.Add(time.Minute)},
+		"its nodes roll out": {bundles: 1, nodes: true, nodesRoll: true, fleet: Fleet{Nodes: 3}},
+		"no nodes":           {bundles: 1, fleet: Fleet{Nodes: 3}},
 		"a closed window":    {bundles: 1, window: &Window{Opens: opens}, want: "window is closed", next: opens},
 		"an open window":     {bundles: 1, window: &Window{Open: true}},
 		"one failure":        {bundles: 1, fleet: Fleet{Failed: 1}},
 		"too many failures":  {bundles: 1, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
 		"failures in window": {bundles: 1, window: &Window{Open: true}, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
 	} {
-		why, next := pacing.Admit(test.bundles, test.rolling, test.window, test.fleet, start)
+		why, next := pacing.Admit(Change{Bundles: test.bundles, Rolling: test.rolling, Nodes: test.nodes, NodesRoll: test.nodesRoll}, test.window, test.fleet, start)
 		if test.want == "" && why != "" || !strings.Contains(why, test.want) || !next.Equal(test.next) {
 			t.Errorf("%s: %q at %v, want %q at %v", name, why, next, test.want, test.next)
 		}

@@ -15,6 +15,9 @@ import (
 type Pacing struct {
 	// Budget is how many ManagedResources of the flow may roll out at the same time.
 	Budget int
+	// Nodes is how many owners may have nodes that roll out at the same time. They do not use the other budget, because a node
+	// that cannot be drained takes hours.
+	Nodes int
 	// MaxFailed is how many owners may fail with the current version before the rollout stops.
 	MaxFailed int
 	// Retry is how long a held owner waits before it requests a slot again, unless [Pacer.Source] enqueues it earlier.
@@ -23,29 +26,50 @@ type Pacing struct {
 
 // Fleet is the rollout state of all ManagedResources of a flow.
 type Fleet struct {
-	// Rolling counts the ManagedResources that are not completely rolled out.
+	// Rolling counts the ManagedResources that are not completely rolled out, except those that change nodes.
 	Rolling int
+	// Nodes counts the owners whose nodes are not completely rolled out.
+	Nodes int
 	// Failed counts the owners that were written by the current version and fail.
 	Failed int
 }
 
-// Admit decides whether an owner may be changed now if only the code has changed. bundles is the number of its bundles
-// that would roll out, in addition to those of the other owners; rolling is the number of those that already do. A change
-// that adds none is admitted although the budget is used, because the version that repairs failing owners must not wait for
-// the slots that they use. If the owner may not be changed, Admit returns a stable reason and the time of the next attempt.
-// It is pure.
-func (p Pacing) Admit(bundles, rolling int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
+// Change is what a change of an owner would roll out.
+type Change struct {
+	// Bundles is the number of its ManagedResources that would roll out, and Rolling of those that already do.
+	Bundles, Rolling int
+	// Nodes is set if its nodes would roll out, and NodesRoll if they already do.
+	Nodes, NodesRoll bool
+}
+
+// adds reports whether the change needs slots for bundles, and a slot for nodes, that the owner does not use yet.
+func (c Change) adds() (bundles, nodes bool) { return c.Bundles > c.Rolling, c.Nodes && !c.NodesRoll }
+
+// Admit decides whether an owner may be changed now if only the code has changed. Others are the other owners. A change
+// that adds nothing to what rolls out is admitted although the budget is used, because the version that repairs failing owners
+// must not wait for the slots that they use. If the owner may not be changed, Admit returns a stable reason and the time of the
+// next attempt. It is pure.
+func (p Pacing) Admit(change Change, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
+	bundles, nodes := p.lacks(change, others)
 	switch {
 	case p.stops(others):
 		why = fmt.Sprintf("at least %d owners fail with this version of the program, which stops its rollout", max(p.MaxFailed, 1))
-		return why, now.Add(p.Retry)
 	case window != nil && !window.Open:
 		return "only the program or the declaration of operators has changed, and the maintenance window is closed", window.Opens
-	case bundles > rolling && others.Rolling > 0 && others.Rolling+bundles > p.Budget:
+	case bundles:
 		why = fmt.Sprintf("only the program or the declaration of operators has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget)
-		return why, now.Add(p.Retry)
+	case nodes:
+		why = fmt.Sprintf("only the program or the declaration of operators has changed, and nodes of others are rolling out: of at most %d owners at a time", max(p.Nodes, 1))
+	default:
+		return "", time.Time{}
 	}
-	return "", time.Time{}
+	return why, now.Add(p.Retry)
+}
+
+// lacks reports for which slots a change has to wait.
+func (p Pacing) lacks(change Change, others Fleet) (bundles, nodes bool) {
+	bundles, nodes = change.adds()
+	return bundles && others.Rolling > 0 && others.Rolling+change.Bundles > p.Budget, nodes && others.Nodes >= max(p.Nodes, 1)
 }
 
 // stops reports whether failures stop the rollout.
@@ -53,7 +77,7 @@ func (p Pacing) stops(others Fleet) bool { return others.Failed > 0 && others.Fa
 
 // FleetOf computes the rollout state from all ManagedResources of a flow.
 func FleetOf(all []resourcesv1alpha1.ManagedResource, version string) Fleet {
-	return sharesOf(all, version).others("", target{to: version}, time.Time{})
+	return sharesOf(all, version, nil).others("", target{to: version}, time.Time{}, false)
 }
 
 // target is a change of an owner from one version of the program to another.
@@ -85,13 +109,19 @@ type share struct {
 	// current and older count its rolled-out ManagedResources that were written by the current version of the program and
 	// by other versions.
 	current, older int
+	nodes          nodesShare
 }
 
-// add counts a ManagedResource.
-func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
+// add counts a ManagedResource. OfNodes is set if it changes nodes.
+func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string, ofNodes bool) {
 	written := versionIn(mr.Annotations)
 	current := programOf(written) == programOf(version)
+	if ofNodes && !slices.Contains(s.nodes.writtenBy, written) {
+		s.nodes.writtenBy = append(s.nodes.writtenBy, written)
+	}
 	switch {
+	case notRolledOut(mr) != "" && ofNodes:
+		s.nodes.rolling = true
 	case notRolledOut(mr) != "":
 		s.rolling++
 	case current:
@@ -111,9 +141,11 @@ func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
 }
 
 // writing returns the share plus the bundles that are about to be written.
-func (s share) writing(live Live, bundles ...Key) share {
+func (s share) writing(live Live, ofNodes func(Key) bool, bundles ...Key) share {
 	for _, key := range bundles {
-		if mr := live.ManagedResources[key]; mr == nil || notRolledOut(mr) == "" {
+		if is(ofNodes, key) {
+			s.nodes.rolling = true
+		} else if mr := live.ManagedResources[key]; mr == nil || notRolledOut(mr) == "" {
 			s.rolling++
 		}
 	}
@@ -121,17 +153,19 @@ func (s share) writing(live Live, bundles ...Key) share {
 }
 
 // interrupted reports whether the rollout of the current version may have started without being completed.
-func (s share) interrupted() bool { return s.older > 0 && (s.current > 0 || s.rolling > 0) }
+func (s share) interrupted() bool {
+	return s.older > 0 && (s.current > 0 || s.rolling > 0 || s.nodes.rolling)
+}
 
 // shares are the shares of all owners of a flow.
 type shares map[types.UID]share
 
-func sharesOf(all []resourcesv1alpha1.ManagedResource, version string) shares {
+func sharesOf(all []resourcesv1alpha1.ManagedResource, version string, ofNodes func(Key) bool) shares {
 	found := shares{}
 	for i := range all {
 		owner := types.UID(all[i].Labels[LabelOwner])
 		own := found[owner]
-		own.add(&all[i], version)
+		own.add(&all[i], version, is(ofNodes, keyOf(&all[i])))
 		found[owner] = own
 	}
 	return found
@@ -146,8 +180,9 @@ func (s share) isStuck(now time.Time) bool {
 	return !s.failingSince.IsZero() && now.Sub(s.failingSince) >= stuckAfter
 }
 
-// others returns the sum of the shares of all owners except one, for a change of that owner.
-func (s shares) others(owner types.UID, change target, now time.Time) Fleet {
+// others returns the sum of the shares of all owners except one, for a change of that owner. Unknown nodes roll out if starting
+// is set.
+func (s shares) others(owner types.UID, change target, now time.Time, starting bool) Fleet {
 	var sum Fleet
 	for uid, own := range s {
 		if uid == owner {
@@ -155,8 +190,11 @@ func (s shares) others(owner types.UID, change target, now time.Time) Fleet {
 		}
 		if !own.isStuck(now) {
 			sum.Rolling += own.rolling
+			if own.nodes.roll(now, starting) {
+				sum.Nodes++
+			}
 		}
-		if slices.ContainsFunc(own.failedWith, change.concerns) {
+		if slices.ContainsFunc(own.failedWith, change.concerns) || own.nodes.fail(now) && slices.ContainsFunc(own.nodes.writtenBy, change.concerns) {
 			sum.Failed++
 		}
 	}

@@ -25,6 +25,8 @@ type rollout struct {
 	lives map[string]Live
 	// shown is the cache.
 	shown client.Client
+	// ofNodes reports which bundles change nodes.
+	ofNodes func(Key) bool
 }
 
 func newRollout(t *testing.T, owners int, pacing Pacing) *rollout {
@@ -48,7 +50,7 @@ func newRollout(t *testing.T, owners int, pacing Pacing) *rollout {
 // restart simulates a restart of the flow: all state outside the API server is lost.
 func (r *rollout) restart(pacing Pacing) {
 	r.Helper()
-	r.pacer = &Pacer{Pacing: pacing, Clock: r.clock}
+	r.pacer = &Pacer{Pacing: pacing, Clock: r.clock, OfNodes: r.ofNodes}
 	if err := r.pacer.Source().Start(r.Context(), r.queue); err != nil {
 		r.Fatal(err)
 	}

@@ -29,11 +29,15 @@ const countEvery = time.Minute
 type Pacer struct {
 	Pacing Pacing
 	Clock  clock.PassiveClock
+	// OfNodes reports whether a bundle changes nodes: see [Pacing.Nodes]; nil if no bundle does. [Pacer.ObserveNodes] reports the
+	// nodes.
+	OfNodes func(Key) bool
 
 	mu sync.Mutex
-	// shares of all owners. A share comes either from the last full count or from the last pass of the owner.
-	shares  shares
-	counted time.Time
+	// shares of all owners. A share comes either from the last full count or from the last pass of the owner. started is the
+	// time of the first count.
+	shares           shares
+	started, counted time.Time
 	// waiting are the owners that wait for a rollout slot, in FIFO order.
 	waiting []waiting
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -42,13 +46,9 @@ type Pacer struct {
 // waiting is an owner that waits for a rollout slot.
 type waiting struct {
 	owner Owner
-	// bundles is the number of bundles that would roll out with the change, and rolling of those that roll out without it.
-	bundles, rolling int
-	change           target
+	Change
+	target target
 }
-
-// adds reports whether the change needs slots that the owner does not use yet.
-func (w waiting) adds() bool { return w.bundles > w.rolling }
 
 // Source is a source for the controller of a flow. It enqueues waiting owners as soon as a slot is free. Without it
 // they retry after Pacing.Retry.
@@ -72,9 +72,11 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	if err := p.count(ctx, reader, owner.Flow, version, now); err != nil {
 		return nil, time.Time{}, err
 	}
-	before, after, changes := sharesAround(owner, live, decision, version)
+	before, after, changes := p.sharesAround(owner, live, decision, version)
 	last := lastEmission(live.owned(owner))
-	request := waiting{owner: owner, bundles: after.rolling, rolling: before.rolling, change: target{from: last.version, to: plan.version(version)}}
+	request := waiting{owner: owner, target: target{from: last.version, to: plan.version(version)}, Change: Change{
+		Bundles: after.rolling, Rolling: before.rolling, Nodes: after.nodes.rolling, NodesRoll: before.nodes.roll(now, false),
+	}}
 	why, next := "", time.Time{}
 	if changes && !plan.Deleting && !plan.AtOnce && last.codeOnly(plan, version) {
 		why, next = p.admit(request, plan.Window, now)
@@ -83,9 +85,9 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	var wait *Wait
 	if why != "" {
 		wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true, Repairs: repairs(owner, live, decision)}
-		after = before.writing(live, wait.Repairs...)
+		after = before.writing(live, p.OfNodes, wait.Repairs...)
 	}
-	after.seen = now
+	after.seen, after.nodes = now, after.nodes.after(p.shares[owner.UID].nodes, now)
 	p.shares[owner.UID] = after
 	p.wake()
 	return wait, next, nil
@@ -94,25 +96,41 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 // admit returns why an owner must wait: because of the others, or because an owner before it waits for slots.
 func (p *Pacer) admit(request waiting, window *Window, now time.Time) (why string, next time.Time) {
 	own := request.owner.UID
-	why, next = p.Pacing.Admit(request.bundles, request.rolling, window, p.shares.others(own, request.change, now), now)
-	if why != "" || p.shares[own].granted || !request.adds() {
+	why, next = p.Pacing.Admit(request.Change, window, p.others(request, now), now)
+	bundles, nodes := request.adds()
+	if why != "" || p.shares[own].granted || !bundles && !nodes {
 		return why, next
 	}
 	for _, other := range p.waiting {
 		if other.owner.UID == own {
 			break
 		}
-		if !p.isStopped(other) {
+		if p.precedes(other, request, now) {
 			return "only the program or the declaration of operators has changed, and others wait for their rollout before", now.Add(p.Pacing.Retry)
 		}
 	}
 	return "", time.Time{}
 }
 
-// isStopped reports whether an owner waits because others failed. It does not block those that wait for another change.
-func (p *Pacer) isStopped(w waiting) bool {
-	return p.Pacing.stops(p.shares.others(w.owner.UID, w.change, p.Clock.Now()))
+// precedes reports whether an owner that waits gets slots before another one: it waits for slots that both need. If it waits because
+// others failed, it does not block those that wait for another change.
+func (p *Pacer) precedes(w, request waiting, now time.Time) bool {
+	others := p.others(w, now)
+	if p.Pacing.stops(others) {
+		return false
+	}
+	bundles, nodes := request.adds()
+	lacksBundles, lacksNodes := p.Pacing.lacks(w.Change, others)
+	return lacksBundles && bundles || lacksNodes && nodes || !lacksBundles && !lacksNodes
 }
+
+// others returns the sum of the shares of the other owners.
+func (p *Pacer) others(w waiting, now time.Time) Fleet {
+	return p.shares.others(w.owner.UID, w.target, now, p.isStarting(now))
+}
+
+// isStarting reports whether the nodes of some owners may not be known yet.
+func (p *Pacer) isStarting(now time.Time) bool { return now.Sub(p.started) < nodesKnownAfter }
 
 // settle adds an owner to those that wait, or removes it. An owner that has a place keeps it. One that had been woken but
 // could not take its slot is the first again.
@@ -134,17 +152,18 @@ func (p *Pacer) settle(request waiting, waits bool) {
 
 // sharesAround returns the share of an owner before and after the steps of a decision, and whether a step changes what
 // is rolled out.
-func sharesAround(owner Owner, live Live, decision Decision, version string) (before, after share, changes bool) {
+func (p *Pacer) sharesAround(owner Owner, live Live, decision Decision, version string) (before, after share, changes bool) {
 	for _, mr := range live.owned(owner) {
-		before.add(mr, version)
+		before.add(mr, version, is(p.OfNodes, keyOf(mr)))
 	}
+	before.nodes = before.nodes.after(p.shares[owner.UID].nodes, p.Clock.Now())
 	after = before
 	for _, step := range decision.Steps {
 		if step.Action == ActionRestore || step.Action == ActionRecord || step.Action == ActionRelease {
 			continue
 		}
 		changes = true
-		after = after.writing(live, step.Key)
+		after = after.writing(live, p.OfNodes, step.Key)
 	}
 	return before, after, changes
 }
@@ -160,22 +179,25 @@ func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version s
 	if err := reader.List(ctx, &all, client.MatchingLabels{LabelFlow: flow}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the ManagedResources of %s: %w", flow, err)
 	}
-	found := sharesOf(all.Items, version)
+	found := sharesOf(all.Items, version, p.OfNodes)
 	if p.counted.IsZero() {
+		p.started = now
 		for owner, own := range found {
 			if own.interrupted() {
 				own.rolling += own.older
+				own.nodes.rolling = len(own.nodes.writtenBy) > 0
 				found[owner] = own
 			}
 		}
 	}
 	for owner, own := range p.shares {
-		counted := found[owner]
+		counted, exists := found[owner]
+		counted.nodes = counted.nodes.after(own.nodes, now)
+		counted.granted = own.granted // its slot is free again, but its place is not lost
 		switch {
 		case now.Sub(own.seen) < countEvery:
 			found[owner] = own
-		case own.granted: // its slot is free again, but its place is not lost
-			counted.granted = true
+		case exists || own.granted:
 			found[owner] = counted
 		}
 	}
@@ -184,25 +206,33 @@ func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version s
 }
 
 // wake enqueues the owners for which slots are free, in the order in which they wait. It reserves the slots until the next
-// count, so that the next call does not enqueue other owners for the same slots.
+// count, so that the next call does not enqueue other owners for the same slots. Owners that wait for one kind of slots do not
+// block those that need only the other kind.
 func (p *Pacer) wake() {
 	if p.queue == nil {
 		return
 	}
+	now := p.Clock.Now()
 	var left []waiting
-	full := false
+	var fullOfBundles, fullOfNodes bool
 	for _, next := range p.waiting {
+		bundles, nodes := next.adds()
+		if fullOfBundles && bundles || fullOfNodes && nodes {
+			left = append(left, next)
+			continue
+		}
+		others := p.others(next, now)
+		lacksBundles, lacksNodes := p.Pacing.lacks(next.Change, others)
+		if p.Pacing.stops(others) || lacksBundles || lacksNodes {
+			if !p.Pacing.stops(others) {
+				fullOfBundles, fullOfNodes = fullOfBundles || lacksBundles, fullOfNodes || lacksNodes
+			}
+			left = append(left, next)
+			continue
+		}
 		own := p.shares[next.owner.UID]
-		if full && next.adds() || p.isStopped(next) {
-			left = append(left, next)
-			continue
-		}
-		if why, _ := p.Pacing.Admit(next.bundles, next.rolling, nil, p.shares.others(next.owner.UID, next.change, p.Clock.Now()), p.Clock.Now()); why != "" {
-			full = true
-			left = append(left, next)
-			continue
-		}
-		own.rolling, own.granted, own.seen = next.bundles, true, p.Clock.Now()
+		own.rolling, own.granted, own.seen = next.Bundles, true, now
+		own.nodes.rolling = own.nodes.rolling || next.Nodes
 		p.shares[next.owner.UID] = own
 		p.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: next.owner.Namespace, Name: next.owner.Name}})
 	}

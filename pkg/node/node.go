@@ -5,6 +5,7 @@ package node
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
@@ -12,8 +13,11 @@ import (
 // (gardener-resource-manager).
 const AnnotationReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
 
-// Reduce returns a copy of a Node with only the needed fields: identity, labels, the annotation with the delay, taints
-// and unschedulable, and addresses. Kubelets report much more in each status, mostly images. Objects other than Nodes
+// TaintLeaving is the taint of Nodes that are about to be replaced (machine-controller-manager).
+const TaintLeaving = "deployment.machine.sapcloud.io/prefer-no-schedule"
+
+// Reduce returns a copy of a Node with only the needed fields: identity, labels, the annotations of node agents, taints
+// and unschedulable, addresses, and whether it is ready, and since when it is not. Kubelets report much more in each status, mostly images. Objects other than Nodes
 // are returned unchanged.
 func Reduce(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -26,6 +30,14 @@ func Reduce(obj any) (any, error) {
 		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
 	}
 	reduced.Labels, reduced.CreationTimestamp = node.Labels, node.CreationTimestamp
-	reduced.Annotations = cachetransform.KeepKeys(node.Annotations, AnnotationReconciliationDelay)
+	reduced.Annotations = cachetransform.KeepKeys(node.Annotations, AnnotationReconciliationDelay,
+		constants.AnnotationChecksumCloudConfigData, constants.AnnotationNodeAgentAppliedAt)
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			reduced.Status.Conditions = []corev1.NodeCondition{{
+				Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
+			}}
+		}
+	}
 	return reduced, nil
 }

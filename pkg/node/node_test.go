@@ -19,14 +19,18 @@ func TestReduce(t *testing.T) {
 		Spec: corev1.NodeSpec{
 			Taints: []corev1.Taint{{Key: "t", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}, Unschedulable: true,
 		},
-		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}},
+		Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: now}},
+		},
 	}
 	full := kept.DeepCopy()
 	full.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	full.Spec.PodCIDR = "10.0.0.0/24"
 	full.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
-	full.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+	full.Status.Conditions[0].Message = "kubelet is posting ready status"
+	full.Status.Conditions = append(full.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure})
 	reduced, err := Reduce(full)
 	if err != nil || !reflect.DeepEqual(reduced, &kept) {
 		t.Errorf("got %+v, %v, want %+v", reduced, err, kept)

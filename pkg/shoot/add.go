@@ -84,7 +84,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
 		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
 		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, of.emitted) },
-		Pacer:  &flow.Pacer{Pacing: o.pacing(), Clock: o.Clock},
+		Pacer:  &flow.Pacer{Pacing: o.pacing(), Clock: o.Clock, OfNodes: changesNodes},
 	}
 	r.states = &state.Keeper{
 		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager,

@@ -33,6 +33,7 @@ func (r *reconciler) careOptions() care.Options {
 	options := care.Options{
 		SeedName: r.options.SeedName, Namespace: r.options.Namespace, Required: required, Server: bundleAPIServer, Clock: r.options.Clock,
 		Objects: r.extensions, Healthz: r.healthz, Access: r.watchAccess, Authorities: r.authorities,
+		ObserveNodes: r.emitter.Pacer.ObserveNodes,
 	}
 	if controllers := r.options.Config.Controllers; controllers != nil {
 		options.Config = controllers.ShootCare

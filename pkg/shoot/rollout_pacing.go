@@ -3,6 +3,7 @@ package shoot
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -25,8 +26,14 @@ func (o Options) pacing() flow.Pacing {
 	usual := defaults.Controllers.Shoot.Rollout
 	set := ptr.Deref(o.controller().Rollout, *usual)
 	return flow.Pacing{
-		Budget: ptr.Deref(set.Budget, *usual.Budget), MaxFailed: ptr.Deref(set.MaxFailed, *usual.MaxFailed), Retry: paceAgain,
+		Budget: ptr.Deref(set.Budget, *usual.Budget), Nodes: ptr.Deref(set.Nodes, *usual.Nodes), MaxFailed: ptr.Deref(set.MaxFailed, *usual.MaxFailed),
+		Retry: paceAgain,
 	}
+}
+
+// changesNodes reports whether a bundle changes machines, or what nodes apply.
+func changesNodes(bundle flow.Key) bool {
+	return isMachine(bundle.Name) || bundle.Name == bundleNodeAgent || strings.HasPrefix(bundle.Name, prefixOperatingSystem)
 }
 
 // window returns the maintenance window of the Shoot, or nil if it has none.

@@ -157,13 +157,13 @@ func TestHeldIsReported(t *testing.T) {
 // TestPacing checks the values of the configuration, and their defaults.
 func TestPacing(t *testing.T) {
 	o := Options{Config: &gardenletv1alpha1.GardenletConfiguration{}}
-	if got := o.pacing(); got.Budget != 40 || got.MaxFailed != 3 || got.Retry <= 0 {
+	if got := o.pacing(); got.Budget != 40 || got.Nodes != 10 || got.MaxFailed != 3 || got.Retry <= 0 {
 		t.Errorf("without a configuration: %+v", got)
 	}
 	o.Config.Controllers = &gardenletv1alpha1.ControllersConfiguration{Shoot: &gardenletv1alpha1.ShootController{
-		Rollout: &gardenletv1alpha1.ShootRollout{Budget: ptr.To(7)},
+		Rollout: &gardenletv1alpha1.ShootRollout{Budget: ptr.To(7), Nodes: ptr.To(2)},
 	}}
-	if got := o.pacing(); got.Budget != 7 || got.MaxFailed != 3 {
+	if got := o.pacing(); got.Budget != 7 || got.Nodes != 2 || got.MaxFailed != 3 {
 		t.Errorf("with a budget: %+v", got)
 	}
 }

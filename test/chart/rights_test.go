@@ -153,7 +153,7 @@ config:
     garbageCollector: {enabled: true}
     istioClusterConfiguration: {enabled: true}
     networkPolicy: {enabled: true, ingressControllerSelector: {namespace: ingress, podSelector: {matchLabels: {app: ingress}}}}
-    nodeAgentReconciliationDelay: {enabled: true}
+    nodeAgentReconciliationDelay: {enabled: true, firstNode: true}
     nodeCriticalComponents: {enabled: true, namespaces: [kube-system]}
     tokenInvalidator: {enabled: true}
     tokenRequestor: {enabled: true, cleanUp: true}

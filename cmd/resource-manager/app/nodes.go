@@ -13,6 +13,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/node/agentdelay"
 	"github.com/trellis-k8s/trellis/pkg/node/criticalcomponents"
+	"github.com/trellis-k8s/trellis/pkg/node/firstnode"
 	"github.com/trellis-k8s/trellis/pkg/node/highavailability"
 )
 
@@ -57,7 +58,8 @@ func addNodeCriticalComponents(ctx context.Context, mgr manager.Manager, config 
 	}).AddToManager(ctx, mgr)
 }
 
-// addNodeAgentDelay adds the controller that distributes the reconciliations of node agents over time.
+// addNodeAgentDelay adds the controller that distributes the reconciliations of node agents over time, and the one that lets one node of
+// each pool go first.
 func addNodeAgentDelay(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster) error {
 	settings := config.Controllers.NodeAgentReconciliationDelay
 	if !settings.Enabled {
@@ -75,7 +77,11 @@ func addNodeAgentDelay(mgr manager.Manager, config *configv1alpha1.ResourceManag
 			MinDelay: settings.MinDelay.Duration, MaxDelay: settings.MaxDelay.Duration, KeepDelays: settings.KeepDelays,
 		},
 	}
-	return reconciler.AddToManager(mgr)
+	if err := reconciler.AddToManager(mgr); err != nil || !settings.FirstNode {
+		return err
+	}
+	first := &firstnode.Reconciler{Nodes: targetCluster.GetCache(), Secrets: secrets, Client: targetCluster.GetClient(), Clock: clock.RealClock{}}
+	return first.AddToManager(mgr)
 }
 
 // addNodeHighAvailability adds the controller that triggers the high availability webhook again when the number of nodes

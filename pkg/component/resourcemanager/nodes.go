@@ -86,7 +86,7 @@ func configureNodes(config *configv1alpha1.ResourceManagerConfiguration, namespa
 	controllers.CSRApprover.Enabled, controllers.CSRApprover.ConcurrentSyncs = true, ptr.To(approverWorkers)
 	controllers.CSRApprover.MachineNamespace = ptr.To(namespace)
 	controllers.NodeCriticalComponents.Enabled, controllers.NodeCriticalComponents.Namespaces = true, []string{metav1.NamespaceSystem}
-	controllers.NodeAgentReconciliationDelay.Enabled = true
+	controllers.NodeAgentReconciliationDelay.Enabled, controllers.NodeAgentReconciliationDelay.FirstNode = true, true
 	controllers.NodeAgentReconciliationDelay.MaxDelay = period(settings.MaxDelay)
 
 	enabled := &config.Webhooks

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	nodepkg "github.com/trellis-k8s/trellis/pkg/node"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
@@ -63,12 +64,11 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 }
 
-// reduceSecret keeps only the relevant annotation, because other annotations may contain the data.
+// reduceSecret keeps only the relevant annotations, because other annotations may contain the data.
 func reduceSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: cachetransform.Meta(secret)}
-	if isSerial(secret) {
-		reduced.Annotations = map[string]string{AnnotationSerial: "true"}
-	}
+	reduced.Annotations = cachetransform.KeepKeys(secret.Annotations, AnnotationSerial, constants.AnnotationChecksumDataScript,
+		constants.AnnotationNodeAgentFirstNode, constants.AnnotationNodeAgentTriedChecksum)
 	return reduced
 }
 

@@ -62,6 +62,8 @@ type Options struct {
 	Access func(ctx context.Context, shoot *corev1beta1.Shoot) (*Access, error)
 	// Authorities returns the expiry times of a control plane's certificate authorities, by the names of their Secrets.
 	Authorities func(ctx context.Context, namespace string) (map[string]time.Time, error)
+	// ObserveNodes gets the state of the nodes of a Shoot each time it is known.
+	ObserveNodes func(shoot types.UID, nodes flow.Nodes)
 }
 
 // care writes the conditions and constraints of Shoots.
@@ -194,6 +196,9 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	}
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if nodes, known := observation.rollout(); known {
+		c.options.ObserveNodes(shoot.UID, nodes)
 	}
 	conditions, next := observation.Conditions()
 	constraints, later := observation.Constraints()

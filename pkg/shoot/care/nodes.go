@@ -1,6 +1,7 @@
 package care
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ type Nodes struct {
 	Items []Node
 	// Checksums are the checksums of the configurations that nodes have to apply, by the names of their Secrets.
 	Checksums map[string]string
+	// First are the nodes that apply a changed configuration before the others, by the same names, until they have run with it.
+	First map[string]string
 	// Crowded is set if there are more nodes than the Shoot can have. They are not watched then.
 	Crowded bool
 }
@@ -39,14 +42,18 @@ type Nodes struct {
 // Node contains the fields of a node on which the condition depends.
 type Node struct {
 	Name, Pool, Secret string
-	// Applied is the checksum of the configuration that the node has applied.
-	Applied string
-	Kubelet string
+	// Applied is the checksum of the configuration that the node has applied, and AppliedAt when it did so; zero if it does not
+	// say that.
+	Applied   string
+	AppliedAt time.Time
+	Kubelet   string
 	// Leaving is set if the node is about to be replaced, so that it gets no new configuration.
 	Leaving bool
 	// Problem is why the node is not healthy, or empty. Pressure is set if it has too little of a resource.
 	Problem  string
 	Pressure bool
+	// NotReadySince is when the node became not ready; zero if it is ready.
+	NotReadySince time.Time
 }
 
 // everyNodeReady checks whether the pools have their nodes, and whether these are healthy, run the declared version of kubelet, and have
@@ -85,7 +92,7 @@ func checkPool(worker *corev1beta1.Worker, version string, nodes Nodes) (finding
 		version = ptr.Deref(own.Version, version)
 	}
 	var unhealthy, mismatched, outdated []string
-	pressure, count := false, 0
+	pressure, count, first := false, 0, ""
 	for _, node := range nodes.Items {
 		if node.Pool != worker.Name {
 			continue
@@ -97,8 +104,8 @@ func checkPool(worker *corev1beta1.Worker, version string, nodes Nodes) (finding
 		if otherPatch(version, node.Kubelet) {
 			mismatched = append(mismatched, node.Name+" ("+node.Kubelet+")")
 		}
-		if wanted, known := nodes.Checksums[node.Secret]; known && !node.Leaving && node.Applied != wanted {
-			outdated = append(outdated, node.Name)
+		if nodes.outdated(node) {
+			outdated, first = append(outdated, node.Name), cmp.Or(nodes.First[node.Secret], first)
 		}
 	}
 	fails := func(reason, text string, names []string) (finding, bool) {
@@ -118,6 +125,9 @@ func checkPool(worker *corev1beta1.Worker, version string, nodes Nodes) (finding
 	case count < int(worker.Minimum):
 		return fails(reasonMissingNodes, fmt.Sprintf("%d of at least %d nodes have joined the cluster", count, worker.Minimum), nil)
 	case len(outdated) > 0:
+		if first != "" {
+			return fails(reasonOutdated, "nodes wait until "+first+" runs with the current configuration, which it applies first: ", outdated)
+		}
 		return fails(reasonOutdated, "nodes have not applied their current configuration yet: ", outdated)
 	}
 	return finding{}, false

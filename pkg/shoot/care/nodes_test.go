@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	nodepkg "github.com/trellis-k8s/trellis/pkg/node"
 )
 
 // withNodes adds a pool of two nodes to a Shoot, with changes.
@@ -39,15 +40,20 @@ func TestEveryNodeReady(t *testing.T) {
 		change        func(*Observation)
 		want, message string
 	}{
-		"ready":             {func(*Observation) {}, "True EveryNodeReady", "All nodes are ready."},
-		"not ready":         {of(func(n *Node) { n.Problem = "not ready" }), "False NodeUnhealthy", "worker pool a: nodes are not healthy: one (not ready)"},
-		"pressure":          {of(func(n *Node) { n.Problem, n.Pressure = "DiskPressure", true }), "False NodeUnhealthy", "one (DiskPressure)"},
-		"other patch":       {of(func(n *Node) { n.Kubelet = "v1.37.0" }), "False KubeletVersionMismatch", "nodes do not run kubelet 1.37.1: one (v1.37.0)"},
-		"other minor":       {of(func(n *Node) { n.Kubelet = "v1.36.0" }), "True EveryNodeReady", ""},
-		"missing":           {func(o *Observation) { o.Cluster.Nodes.Items = o.Cluster.Nodes.Items[1:] }, "False MissingNodes", "1 of at least 2 nodes"},
-		"of no pool":        {of(func(n *Node) { n.Pool = "" }), "False MissingNodes", "1 of at least 2 nodes"},
-		"outdated":          {of(func(n *Node) { n.Applied = "0" }), "False OperatingSystemConfigOutdated", "configuration yet: one"},
-		"new":               {of(func(n *Node) { n.Applied = "" }), "False OperatingSystemConfigOutdated", "one"},
+		"ready":       {func(*Observation) {}, "True EveryNodeReady", "All nodes are ready."},
+		"not ready":   {of(func(n *Node) { n.Problem = "not ready" }), "False NodeUnhealthy", "worker pool a: nodes are not healthy: one (not ready)"},
+		"pressure":    {of(func(n *Node) { n.Problem, n.Pressure = "DiskPressure", true }), "False NodeUnhealthy", "one (DiskPressure)"},
+		"other patch": {of(func(n *Node) { n.Kubelet = "v1.37.0" }), "False KubeletVersionMismatch", "nodes do not run kubelet 1.37.1: one (v1.37.0)"},
+		"other minor": {of(func(n *Node) { n.Kubelet = "v1.36.0" }), "True EveryNodeReady", ""},
+		"missing":     {func(o *Observation) { o.Cluster.Nodes.Items = o.Cluster.Nodes.Items[1:] }, "False MissingNodes", "1 of at least 2 nodes"},
+		"of no pool":  {of(func(n *Node) { n.Pool = "" }), "False MissingNodes", "1 of at least 2 nodes"},
+		"outdated":    {of(func(n *Node) { n.Applied = "0" }), "False OperatingSystemConfigOutdated", "configuration yet: one"},
+		"new":         {of(func(n *Node) { n.Applied = "" }), "False OperatingSystemConfigOutdated", "one"},
+		"waiting for the first": {
+			func(o *Observation) {
+				o.Cluster.Nodes.Items[0].Applied, o.Cluster.Nodes.First = "0", map[string]string{"key": "two"}
+			}, "False OperatingSystemConfigOutdated", "nodes wait until two runs with the current configuration, which it applies first: one",
+		},
 		"outdated, leaving": {of(func(n *Node) { n.Applied, n.Leaving = "0", true }), "True EveryNodeReady", ""},
 		"of an old key":     {of(func(n *Node) { n.Applied, n.Secret = "0", "old" }), "True EveryNodeReady", ""},
 		"crowded":           {func(o *Observation) { o.Cluster.Nodes = &Nodes{Crowded: true} }, "False TooManyNodes", "more than 56 nodes"},
@@ -99,7 +105,7 @@ func TestHeartbeatsOfNodes(t *testing.T) {
 		"ready":     {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, false},
 		"applied":   {func(n *corev1.Node) { n.Annotations = map[string]string{annotationApplied: "1"} }, false},
 		"kubelet":   {func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.37.2" }, false},
-		"leaving":   {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: taintLeaving}} }, false},
+		"leaving":   {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: nodepkg.TaintLeaving}} }, false},
 	} {
 		if got := sameNode(node(func(*corev1.Node) {}), node(test.change)); got != test.same {
 			t.Errorf("%s: same %t", name, got)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,13 +22,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/component/nodeagent"
+	nodepkg "github.com/trellis-k8s/trellis/pkg/node"
 )
 
 const (
 	// annotationApplied of a Node is the checksum of the configuration that its node agent has applied.
 	annotationApplied = "checksum/cloud-config-data"
-	// taintLeaving marks Nodes that are about to be replaced.
-	taintLeaving = "deployment.machine.sapcloud.io/prefer-no-schedule"
 )
 
 // nodeWatch is the watch of the nodes of a cluster, and of the checksums of their configurations. It ends if there are more nodes than a
@@ -105,17 +104,21 @@ func (w *nodeWatch) reduce(object any, report func()) (any, error) {
 	}
 	reduced := &corev1.Node{ObjectMeta: cachetransform.Meta(node)}
 	reduced.Labels = cachetransform.KeepKeys(node.Labels, constants.LabelWorkerPool, constants.LabelWorkerPoolNodeAgentSecretName)
-	reduced.Annotations = cachetransform.KeepKeys(node.Annotations, annotationApplied)
+	reduced.Annotations = cachetransform.KeepKeys(node.Annotations, annotationApplied, constants.AnnotationNodeAgentAppliedAt)
 	reduced.Status.NodeInfo.KubeletVersion = node.Status.NodeInfo.KubeletVersion
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == taintLeaving {
+		if taint.Key == nodepkg.TaintLeaving {
 			reduced.Spec.Taints = []corev1.Taint{{Key: taint.Key}}
 		}
 	}
 	for _, condition := range node.Status.Conditions {
 		switch condition.Type {
 		case corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
-			reduced.Status.Conditions = append(reduced.Status.Conditions, corev1.NodeCondition{Type: condition.Type, Status: condition.Status})
+			kept := corev1.NodeCondition{Type: condition.Type, Status: condition.Status}
+			if isNotReady(condition) {
+				kept.LastTransitionTime = condition.LastTransitionTime
+			}
+			reduced.Status.Conditions = append(reduced.Status.Conditions, kept)
 		}
 	}
 	return reduced, nil
@@ -157,10 +160,11 @@ func (w *nodeWatch) isCrowded() bool {
 	return w.crowded
 }
 
-// reduceChecksum keeps the checksum of the metadata of a Secret.
+// reduceChecksum keeps the checksum of the metadata of a Secret, and which node applies the configuration first.
 func reduceChecksum(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: cachetransform.Meta(object)}
-	reduced.Annotations = cachetransform.KeepKeys(object.Annotations, nodeagent.AnnotationChecksum)
+	reduced.Annotations = cachetransform.KeepKeys(object.Annotations, nodeagent.AnnotationChecksum,
+		constants.AnnotationNodeAgentFirstNode, constants.AnnotationNodeAgentTriedChecksum)
 	return reduced
 }
 
@@ -168,17 +172,29 @@ func reduceChecksum(object *metav1.PartialObjectMetadata) *metav1.PartialObjectM
 func sameNode(before, after any) bool {
 	old, was := before.(*corev1.Node)
 	changed, is := after.(*corev1.Node)
-	return was && is && equality.Semantic.DeepEqual(nodeOf(old), nodeOf(changed))
+	return was && is && nodeOf(old) == nodeOf(changed)
 }
 
 // nodeOf returns what the condition depends on.
 func nodeOf(node *corev1.Node) Node {
 	problem, pressure := problemOf(node.Status.Conditions)
-	return Node{
+	found := Node{
 		Name: node.Name, Pool: node.Labels[constants.LabelWorkerPool], Secret: node.Labels[constants.LabelWorkerPoolNodeAgentSecretName],
 		Applied: node.Annotations[annotationApplied], Kubelet: node.Status.NodeInfo.KubeletVersion, Problem: problem, Pressure: pressure,
-		Leaving: slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == taintLeaving }),
+		Leaving: slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == nodepkg.TaintLeaving }),
 	}
+	if at, err := time.Parse(time.RFC3339, node.Annotations[constants.AnnotationNodeAgentAppliedAt]); err == nil {
+		found.AppliedAt = at.UTC()
+	}
+	if i := slices.IndexFunc(node.Status.Conditions, isNotReady); i >= 0 {
+		found.NotReadySince = node.Status.Conditions[i].LastTransitionTime.UTC()
+	}
+	return found
+}
+
+// isNotReady reports whether a condition says that its node is not ready, or that this is unknown.
+func isNotReady(condition corev1.NodeCondition) bool {
+	return condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue
 }
 
 // read returns the nodes, or nil until they are known.
@@ -199,13 +215,19 @@ func (w *nodeWatch) read(ctx context.Context) (*Nodes, error) {
 			return nil, fmt.Errorf("read the nodes of the cluster: %w", err)
 		}
 	}
-	nodes := &Nodes{Checksums: map[string]string{}}
+	nodes := &Nodes{Checksums: map[string]string{}, First: map[string]string{}}
 	for i := range list.Items {
 		nodes.Items = append(nodes.Items, nodeOf(&list.Items[i]))
 	}
 	slices.SortFunc(nodes.Items, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	for i := range secrets.Items {
-		nodes.Checksums[secrets.Items[i].Name] = secrets.Items[i].Annotations[nodeagent.AnnotationChecksum]
+		name, annotations := secrets.Items[i].Name, secrets.Items[i].Annotations
+		checksum := annotations[nodeagent.AnnotationChecksum]
+		nodes.Checksums[name] = checksum
+		first, of, _ := strings.Cut(annotations[constants.AnnotationNodeAgentFirstNode], "/")
+		if of == checksum && annotations[constants.AnnotationNodeAgentTriedChecksum] != checksum {
+			nodes.First[name] = first
+		}
 	}
 	return nodes, nil
 }

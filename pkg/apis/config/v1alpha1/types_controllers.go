@@ -221,4 +221,7 @@ type NodeAgentReconciliationDelayConfiguration struct {
 	// KeepDelays keeps the delays of nodes when others join or leave, as long as they are spread evenly enough. Otherwise
 	// all delays change each time. Default: false. Trellis adds this field.
 	KeepDelays bool `json:"keepDelays"`
+	// FirstNode lets one node of each worker pool apply a changed configuration before the others. It needs node agents of Trellis.
+	// Default: false. Trellis adds this field.
+	FirstNode bool `json:"firstNode"`
 }

@@ -94,6 +94,7 @@ func defaultShoot(c *ControllersConfiguration) {
 	defaulting.Pointer(&c.Shoot.RespectSyncPeriodOverwrite, false)
 	defaulting.Pointer(&c.Shoot.DNSEntryTTLSeconds, 120)
 	defaulting.Pointer(&defaulting.Object(&c.Shoot.Rollout).Budget, 40)
+	defaulting.Pointer(&c.Shoot.Rollout.Nodes, 10)
 	defaulting.Pointer(&c.Shoot.Rollout.MaxFailed, 3)
 	defaulting.Pointer(&c.ShootCare.SyncPeriod, lasting(time.Minute))
 	defaulting.Pointer(&c.ShootCare.StaleExtensionHealthChecks, StaleExtensionHealthChecks{Enabled: true})

@@ -153,8 +153,12 @@ type ShootRollout struct {
 	// is changed when nothing else is rolling out. Default: 40. Rule: at least 1.
 	// +optional
 	Budget *int `json:"budget,omitempty"`
-	// MaxFailed is how many Shoots may fail with the current version of gardenlet before the other Shoots keep the state of
-	// the previous version. Default: 3. Rule: at least 1.
+	// Nodes is how many Shoots may have nodes that are changed at the same time. Machines that cannot be drained for hours use
+	// it, and not the budget of control planes. Default: 10. Rule: at least 1.
+	// +optional
+	Nodes *int `json:"nodes,omitempty"`
+	// MaxFailed is how many Shoots, or nodes of how many Shoots, may fail with the current version of gardenlet before the other
+	// Shoots keep the state of the previous version. Default: 3. Rule: at least 1.
 	// +optional
 	MaxFailed *int `json:"maxFailed,omitempty"`
 }

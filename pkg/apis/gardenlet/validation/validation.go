@@ -126,6 +126,10 @@ func validateRollout(c *v1alpha1.ShootRollout, path *field.Path) field.ErrorList
 		errs = append(errs, field.Invalid(path.Child("budget"), budget,
 			"must be at least 1: set how many ManagedResources of control planes may be rolling out at a time, or leave it out"))
 	}
+	if nodes := *c.Nodes; nodes < 1 {
+		errs = append(errs, field.Invalid(path.Child("nodes"), nodes,
+			"must be at least 1: set of how many Shoots the nodes may be rolling out at a time, or leave it out"))
+	}
 	if failed := *c.MaxFailed; failed < 1 {
 		errs = append(errs, field.Invalid(path.Child("maxFailed"), failed,
 			"must be at least 1: set how many Shoots have to fail to stop a rollout, or leave it out"))

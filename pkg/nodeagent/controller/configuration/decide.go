@@ -23,18 +23,45 @@ const (
 type facts struct {
 	// wanted is the checksum of the configuration. last and begun are those that were applied last as a whole, and begun since; empty if none was.
 	wanted, last, begun string
-	// seen is when the node agent first saw the wanted one.
+	// seen is when the node agent first saw the wanted one, or that its turn has come.
 	seen, now time.Time
 	// delay is the delay of this node. It spreads the restarts of kubelets.
 	delay time.Duration
+	turn  turn
 }
 
-// wait returns how long the application waits. A machine without a configuration, and one that was begun, do not wait.
-func (f facts) wait() time.Duration {
-	if f.last == "" || f.begun == f.wanted {
-		return 0
+// turn says whether a node may apply a changed configuration.
+type turn int
+
+const (
+	turnAny   turn = iota // after its delay
+	turnFirst             // before the others of its pool, at once
+	turnLater             // when another node has tried it
+)
+
+// turnOf returns the turn of a node. The resource-manager of the cluster writes it (package firstnode). Without it, nodes do not wait
+// for each other.
+func turnOf(node *corev1.Node, secret *corev1.Secret, wanted string) turn {
+	tried, known := secret.Annotations[constants.AnnotationNodeAgentTriedChecksum]
+	switch {
+	case !known || tried == wanted:
+		return turnAny
+	case node != nil && secret.Annotations[constants.AnnotationNodeAgentFirstNode] == node.Name+"/"+wanted:
+		return turnFirst
 	}
-	return max(f.seen.Add(f.delay).Sub(f.now), 0)
+	return turnLater
+}
+
+// wait returns how long the application waits, or that it waits for another node. A machine without a configuration, and one that was
+// begun, do not wait.
+func (f facts) wait() (delay time.Duration, forAnother bool) {
+	switch {
+	case f.last == "" || f.begun == f.wanted || f.turn == turnFirst:
+		return 0, false
+	case f.turn == turnLater:
+		return 0, true
+	}
+	return max(f.seen.Add(f.delay).Sub(f.now), 0), false
 }
 
 // delayOf returns the delay of a node that the resource-manager of the cluster wrote. A node without one, one that does not exist and nodes that apply
@@ -50,10 +77,11 @@ func delayOf(node *corev1.Node, secret *corev1.Secret) time.Duration {
 	return max(delay, 0)
 }
 
-// report is what a node says about its configuration.
+// report is what a node says about its configuration, which it has applied at a time.
 type report struct {
 	checksum, version, zone string
 	controlPlane            bool
+	at                      time.Time
 }
 
 // isControlPlane reports whether a node with a configuration runs the control plane.
@@ -79,6 +107,9 @@ func (r report) patch(node *corev1.Node) ([]byte, error) {
 	}
 	annotations := map[string]string{
 		constants.LabelWorkerKubernetesVersion: r.version, constants.AnnotationChecksumCloudConfigData: r.checksum,
+	}
+	if node.Annotations[constants.AnnotationChecksumCloudConfigData] != r.checksum {
+		annotations[constants.AnnotationNodeAgentAppliedAt] = r.at.UTC().Format(time.RFC3339)
 	}
 	change := map[string]map[string]string{}
 	for field, pair := range map[string][2]map[string]string{"labels": {labels, node.Labels}, "annotations": {annotations, node.Annotations}} {

@@ -57,6 +57,8 @@ type seen struct {
 	version, checksum string
 	at                time.Time
 	controlPlane      bool
+	// waits is set while another node tries the configuration.
+	waits bool
 }
 
 // Run applies the configuration if it is another one than the applied one, and reports it.
@@ -78,11 +80,7 @@ func (c *Controller) Run(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if last != c.seen.checksum || begun != "" {
-		now := facts{
-			wanted: c.seen.checksum, last: last, begun: begun, seen: c.seen.at, now: c.Clock.Now(), delay: delayOf(node, secret),
-		}
-		if wait := now.wait(); wait > 0 {
-			c.Log.Info("Applies a new configuration later", "checksum", c.seen.checksum, "in", wait.String())
+		if wait, waits := c.waits(node, secret, last, begun); waits {
 			return wait, nil
 		}
 		if err := c.apply(ctx, secret); err != nil {
@@ -90,6 +88,28 @@ func (c *Controller) Run(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	return 0, c.report(ctx, node)
+}
+
+// waits reports whether the node does not apply the configuration yet, and when it looks again; 0 until the Secret changes.
+func (c *Controller) waits(node *corev1.Node, secret *corev1.Secret, last, begun string) (time.Duration, bool) {
+	now := facts{
+		wanted: c.seen.checksum, last: last, begun: begun, seen: c.seen.at, now: c.Clock.Now(), delay: delayOf(node, secret),
+		turn: turnOf(node, secret, c.seen.checksum),
+	}
+	if c.seen.waits && now.turn != turnLater { // the delay begins when all nodes may apply it, so that it spreads them
+		c.seen.waits, c.seen.at, now.seen = false, now.now, now.now
+	}
+	wait, forAnother := now.wait()
+	switch {
+	case forAnother:
+		if !c.seen.waits {
+			c.Log.Info("Applies a new configuration when another node runs with it", "checksum", c.seen.checksum)
+		}
+		c.seen.waits = true
+	case wait > 0:
+		c.Log.Info("Applies a new configuration later", "checksum", c.seen.checksum, "in", wait.String())
+	}
+	return wait, forAnother || wait > 0
 }
 
 // look reads the configuration if it changed.
@@ -108,7 +128,7 @@ func (c *Controller) look(secret *corev1.Secret) error {
 	sum := sha256.Sum256(data)
 	now := seen{version: secret.ResourceVersion, checksum: hex.EncodeToString(sum[:]), at: c.Clock.Now(), controlPlane: isControlPlane(config)}
 	if now.checksum == c.seen.checksum {
-		now.at = c.seen.at
+		now.at, now.waits = c.seen.at, c.seen.waits
 	}
 	c.seen = now
 	return nil
@@ -150,7 +170,7 @@ func (c *Controller) report(ctx context.Context, node *corev1.Node) error {
 	}
 	says := report{
 		checksum: c.seen.checksum, version: c.Files.Config.Controllers.OperatingSystemConfig.KubernetesVersion,
-		zone: strings.TrimSpace(string(zone)), controlPlane: c.seen.controlPlane,
+		zone: strings.TrimSpace(string(zone)), controlPlane: c.seen.controlPlane, at: c.Clock.Now(),
 	}
 	patch, err := says.patch(node)
 	if err != nil {

@@ -6,6 +6,14 @@ const (
 	AnnotationNodeWaitForCSINode = "node.gardener.cloud/wait-for-csi-node-"
 	// AnnotationNodeAgentReconciliationDelay is the time after which a node applies a new configuration.
 	AnnotationNodeAgentReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
+	// AnnotationNodeAgentAppliedAt of a Node is when it applied its configuration (RFC 3339). Gardener does not have it.
+	AnnotationNodeAgentAppliedAt = "node-agent.gardener.cloud/applied-at"
+	// AnnotationNodeAgentFirstNode of a Secret with a configuration is the node that applies it before the others of its pool, with
+	// the checksum of the configuration: <node>/<checksum>. Gardener does not have it.
+	AnnotationNodeAgentFirstNode = "node-agent.gardener.cloud/first-node"
+	// AnnotationNodeAgentTriedChecksum of the Secret is the checksum of the configuration with which the first node has run well, so
+	// that the others apply it. Without it, they do not wait. Gardener does not have it.
+	AnnotationNodeAgentTriedChecksum = "node-agent.gardener.cloud/tried-checksum"
 	// AnnotationChecksumCloudConfigData is the checksum of the configuration that a node has applied.
 	AnnotationChecksumCloudConfigData = "checksum/cloud-config-data"
 	// AnnotationChecksumDataScript is the checksum of a configuration of nodes, on its Secret.
