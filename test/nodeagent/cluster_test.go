@@ -52,7 +52,7 @@ func (m *machine) offer(c *extensionsv1alpha1.OperatingSystemConfig) string {
 	return secret.Annotations[componentnodeagent.AnnotationChecksum]
 }
 
-// put creates or replaces a Secret.
+// put creates or replaces a Secret, except annotations of others.
 func (m *machine) put(secret *corev1.Secret) {
 	m.Helper()
 	current := &corev1.Secret{}
@@ -63,7 +63,10 @@ func (m *machine) put(secret *corev1.Secret) {
 	}
 	kit.Must(m, err)
 	kit.Change(m, m.admin, current, func() {
-		current.Labels, current.Annotations, current.Data = secret.Labels, secret.Annotations, secret.Data
+		current.Labels, current.Data = secret.Labels, secret.Data
+		for key, value := range secret.Annotations {
+			metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
+		}
 	})
 }
 

@@ -43,6 +43,7 @@ type machine struct {
 	root     string
 	clock    clock.WithTicker
 	requests *kit.Requests
+	log      logr.Logger
 
 	mu sync.Mutex
 	// restarts counts starts of units, enabled has those that start with the machine, active those that run.
@@ -66,7 +67,7 @@ func newMachine(t *testing.T, prefix string) *machine {
 	number := machines.Add(1)
 	name := fmt.Sprintf("%s-%d", prefix, number)
 	m := &machine{
-		T: t, admin: prepare(t), name: name, pool: "gardener-node-agent-" + name, root: t.TempDir(), clock: clock.RealClock{}, requests: &kit.Requests{},
+		T: t, admin: prepare(t), name: name, pool: "gardener-node-agent-" + name, root: t.TempDir(), clock: clock.RealClock{}, requests: &kit.Requests{}, log: logr.Discard(),
 		restarts: map[string]int{}, enabled: map[string]bool{}, active: map[string]bool{}, refuses: map[string]bool{}, images: map[string]string{}, killAt: -1,
 	}
 	id := fmt.Sprintf("to%04d", number)
@@ -155,7 +156,7 @@ func (m *machine) options() agent.Options {
 		Files: host.Files{Root: m.root, Before: m.before, NoSync: true}, Systemd: m, Images: m, Commands: m,
 		Hostname: func() (string, error) { return strings.ToUpper(m.name), nil },
 		Check:    func(context.Context, string) error { return nil },
-		Clock:    m.clock, Log: logr.Discard(), Metrics: agent.NewMetrics(prometheus.NewRegistry()), Wrap: m.requests.Wrap,
+		Clock:    m.clock, Log: m.log, Metrics: agent.NewMetrics(prometheus.NewRegistry()), Wrap: m.requests.Wrap,
 	}
 }
 
