@@ -53,7 +53,7 @@ func TestNodesHaveABudgetOfTheirOwn(t *testing.T) {
 }
 
 // TestUnknownNodesUseTheBudget checks that after a restart no nodes are changed until those of all owners are known, but that a cluster
-// whose nodes cannot be read does not hold the others for ever.
+// whose nodes cannot be read does not hold the others forever.
 func TestUnknownNodesUseTheBudget(t *testing.T) {
 	pacing := Pacing{Budget: 10, Nodes: 1, MaxFailed: 2, Retry: time.Hour}
 	r := newRolloutOfNodes(t, 3, pacing)
@@ -70,7 +70,7 @@ func TestUnknownNodesUseTheBudget(t *testing.T) {
 	r.pass(0, 2)
 	r.later(nodesKnownAfter)
 	if !r.pass(0, 2) {
-		t.Error("unknown nodes hold the others for ever")
+		t.Error("unknown nodes hold the others forever")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestFailingNodesStopTheRollout(t *testing.T) {
 	}
 }
 
-// TestNodesThatRollOutForLongFreeTheirSlot checks that nodes which never apply their configuration do not use the budget for ever.
+// TestNodesThatRollOutForLongFreeTheirSlot checks that nodes which never apply their configuration do not use the budget forever.
 func TestNodesThatRollOutForLongFreeTheirSlot(t *testing.T) {
 	r := newRolloutOfNodes(t, 3, Pacing{Budget: 10, Nodes: 1, MaxFailed: 2, Retry: time.Hour})
 	r.nodes(0, Nodes{Rolling: true})

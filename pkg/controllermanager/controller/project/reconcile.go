@@ -177,8 +177,8 @@ func (r *reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Proje
 }
 
 // setPhase writes the phase and the observed generation if they differ, and reports whether it has. It fails if the Project has changed
-// since it was read: from an old state, a phase would be written twice, and with it the Event that tells it. client-go writes an Event that
-// was told twice again after six minutes.
+// since it was read: from an old state, a phase would be written twice, and with it its Event. client-go writes a repeated Event
+// again after six minutes.
 func (r *reconciler) setPhase(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) (written bool, err error) {
 	if project.Status.Phase == phase && project.Status.ObservedGeneration == project.Generation {
 		return false, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestPhaseIsWrittenOnce checks that a phase is written once although the cache shows the Project as it was before: the Event that tells
-// the phase would follow twice.
+// TestPhaseIsWrittenOnce checks that a phase is written once although the cache shows the Project as it was before: its Event
+// would follow twice.
 func TestPhaseIsWrittenOnce(t *testing.T) {
 	scheme := runtime.NewScheme()
 	kit.Must(t, corev1beta1.AddToScheme(scheme))
