@@ -1162,6 +1162,11 @@ func (in *ShootRollout) DeepCopyInto(out *ShootRollout) {
 		*out = new(int)
 		**out = **in
 	}
+	if in.Nodes != nil {
+		in, out := &in.Nodes, &out.Nodes
+		*out = new(int)
+		**out = **in
+	}
 	if in.MaxFailed != nil {
 		in, out := &in.MaxFailed, &out.MaxFailed
 		*out = new(int)
