@@ -95,6 +95,7 @@ func TestRollout(t *testing.T) {
 		"{budget: 1, maxFailed: 900}": {budget: 1, maxFailed: 900},
 		"{budget: 0}":                 {wrong: []string{path + "budget: Invalid value: 0: must be at least 1: set how many ManagedResources"}},
 		"{maxFailed: 0}":              {wrong: []string{path + "maxFailed: Invalid value: 0: must be at least 1: set how many Shoots"}},
+		"{nodes: 0}":                  {wrong: []string{path + "nodes: Invalid value: 0: must be at least 1: set of how many Shoots"}},
 		"{budget: -1, maxFailed: -3}": {wrong: []string{path + "budget: Invalid value: -1", path + "maxFailed: Invalid value: -3"}},
 		"{budget: many}":              {wrong: []string{path + "budget"}},
 		"{budget: 1.5}":               {wrong: []string{path + "budget"}},
@@ -113,8 +114,8 @@ func TestRollout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.Controllers.Shoot.Rollout; *got.Budget != test.budget || *got.MaxFailed != test.maxFailed {
-				t.Errorf("budget %d, maxFailed %d, want %d and %d", *got.Budget, *got.MaxFailed, test.budget, test.maxFailed)
+			if got := c.Controllers.Shoot.Rollout; *got.Budget != test.budget || *got.Nodes != 10 || *got.MaxFailed != test.maxFailed {
+				t.Errorf("budget %d, nodes %d, maxFailed %d, want %d, 10 and %d", *got.Budget, *got.Nodes, *got.MaxFailed, test.budget, test.maxFailed)
 			}
 		})
 	}

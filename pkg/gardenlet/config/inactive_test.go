@@ -60,6 +60,7 @@ func readers() map[string]struct{ file, text string } {
 		"controllers.shoot.retryDuration":                                           {"pkg/shoot/status.go", ""},
 		"controllers.shoot.dnsEntryTTLSeconds":                                      {"pkg/shoot/dnsrecords.go", ""},
 		"controllers.shoot.rollout.budget":                                          {"pkg/shoot/rollout_pacing.go", ""},
+		"controllers.shoot.rollout.nodes":                                           {"pkg/shoot/rollout_pacing.go", ""},
 		"controllers.shoot.rollout.maxFailed":                                       {"pkg/shoot/rollout_pacing.go", ""},
 		"controllers.shootCare.concurrentSyncs":                                     {ofCare, ""},
 		"controllers.shootCare.syncPeriod":                                          {ofCare, ""},
