@@ -45,7 +45,7 @@ controllers:
   istioClusterConfiguration: {enabled: false}
   networkPolicy: {enabled: false}
   nodeCriticalComponents: {enabled: false}
-  nodeAgentReconciliationDelay: {enabled: false, keepDelays: false}
+  nodeAgentReconciliationDelay: {enabled: false, keepDelays: false, firstNode: false}
   tokenRequestor: {enabled: false, cleanUp: false}
   tokenInvalidator: {enabled: false}
 webhooks:
@@ -100,7 +100,7 @@ istioClusterConfiguration: {enabled: true, concurrentSyncs: 5}
 networkPolicy: {enabled: true, concurrentSyncs: 5}
 nodeCriticalComponents: {enabled: true, concurrentSyncs: 5, backoff: 10s}
 tokenRequestor: {enabled: true, concurrentSyncs: 5, cleanUp: false}
-nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s, keepDelays: false}
+nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s, keepDelays: false, firstNode: false}
 tokenInvalidator: {enabled: true, concurrentSyncs: 5}
 `)
 	expectYAML(t, c.Webhooks.ManualDeletionProtection, `
