@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,12 @@ const (
 	turnAny   turn = iota // after its delay
 	turnFirst             // before the others of its pool, at once
 	turnLater             // when another node has tried it
+	turnOpen              // as no node is chosen yet: when one is, or after unchosen
 )
+
+// unchosen is how long a node waits until a first node is chosen for a configuration. The program that applies the Secret chooses it within
+// seconds, unless another one has taken over the cluster.
+const unchosen = 10 * time.Minute
 
 // turnOf returns the turn of a node. The resource-manager of the cluster writes it (package firstnode). Without it, nodes do not wait
 // for each other.
@@ -48,8 +54,10 @@ func turnOf(node *corev1.Node, secret *corev1.Secret, wanted string) turn {
 		return turnAny
 	case node != nil && secret.Annotations[constants.AnnotationNodeAgentFirstNode] == node.Name+"/"+wanted:
 		return turnFirst
+	case strings.HasSuffix(secret.Annotations[constants.AnnotationNodeAgentFirstNode], "/"+wanted):
+		return turnLater
 	}
-	return turnLater
+	return turnOpen
 }
 
 // wait returns how long the application waits, or that it waits for another node. A machine without a configuration, and one that was
@@ -60,6 +68,8 @@ func (f facts) wait() (delay time.Duration, forAnother bool) {
 		return 0, false
 	case f.turn == turnLater:
 		return 0, true
+	case f.turn == turnOpen && f.now.Before(f.seen.Add(unchosen)):
+		return f.seen.Add(unchosen).Sub(f.now), true
 	}
 	return max(f.seen.Add(f.delay).Sub(f.now), 0), false
 }

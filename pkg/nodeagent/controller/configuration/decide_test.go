@@ -18,6 +18,8 @@ func TestWait(t *testing.T) {
 		forAnother bool
 	}{
 		"the turn of another node":       {facts{wanted: "b", last: "a", delay: time.Minute, seen: now, turn: turnLater}, 0, true},
+		"no node is chosen":              {facts{wanted: "b", last: "a", delay: time.Minute, seen: now.Add(-time.Minute), turn: turnOpen}, 9 * time.Minute, true},
+		"no node is ever chosen":         {facts{wanted: "b", last: "a", delay: time.Minute, seen: now.Add(-unchosen), turn: turnOpen}, 0, false},
 		"its turn":                       {facts{wanted: "b", last: "a", delay: time.Minute, seen: now, turn: turnFirst}, 0, false},
 		"new machine, another's turn":    {facts{wanted: "b", turn: turnLater}, 0, false},
 		"begun, another's turn":          {facts{wanted: "b", last: "a", begun: "b", turn: turnLater}, 0, false},
@@ -49,8 +51,8 @@ func TestTurnOf(t *testing.T) {
 		"tried":                          {node, "new", "two/new", turnAny},
 		"this one":                       {node, "old", "one/new", turnFirst},
 		"another one":                    {node, "old", "two/new", turnLater},
-		"none is chosen yet":             {node, "old", "", turnLater},
-		"this one, for the previous one": {node, "old", "one/old", turnLater},
+		"none is chosen yet":             {node, "old", "", turnOpen},
+		"this one, for the previous one": {node, "old", "one/old", turnOpen},
 		"no Node":                        {nil, "old", "one/new", turnLater},
 		"no controller chooses":          {node, "-", "", turnAny},
 	} {

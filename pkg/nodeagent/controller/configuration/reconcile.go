@@ -96,7 +96,7 @@ func (c *Controller) waits(node *corev1.Node, secret *corev1.Secret, last, begun
 		wanted: c.seen.checksum, last: last, begun: begun, seen: c.seen.at, now: c.Clock.Now(), delay: delayOf(node, secret),
 		turn: turnOf(node, secret, c.seen.checksum),
 	}
-	if c.seen.waits && now.turn != turnLater { // the delay begins when all nodes may apply it, so that it spreads them
+	if c.seen.waits && now.turn == turnAny { // the delay begins when all nodes may apply it, so that it spreads them
 		c.seen.waits, c.seen.at, now.seen = false, now.now, now.now
 	}
 	wait, forAnother := now.wait()
