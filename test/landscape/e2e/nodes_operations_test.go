@@ -51,6 +51,7 @@ func TestShootNodesOperations(t *testing.T) {
 		{"metrics", (*shootNodes).metrics},
 		{"volumes", (*shootNodes).volumes},
 		{"kubelet", (*shootNodes).kubelet},
+		{"first", (*shootNodes).firstNode},
 		{"scaling", (*shootNodes).scaling},
 		{"pools", (*shootNodes).pools},
 		{"versions", (*shootNodes).versions},
