@@ -44,6 +44,8 @@ type machine struct {
 	clock    clock.WithTicker
 	requests *kit.Requests
 	log      logr.Logger
+	// kubelet is the URL of the health of kubelet.
+	kubelet string
 
 	mu sync.Mutex
 	// restarts counts starts of units, enabled has those that start with the machine, active those that run.
@@ -53,6 +55,9 @@ type machine struct {
 	// silent is set if containerd does not answer.
 	silent bool
 	images map[string]string
+	// commands are further programs of the machine, and onStart what its units do when they start.
+	commands map[string]func() error
+	onStart  map[string]func()
 	// effects counts changes. The one with the number killAt, and all behind it, are not made.
 	effects, killAt int
 	starts          int
@@ -154,9 +159,9 @@ func (m *machine) options() agent.Options {
 			return config.Load(filepath.Join(m.root, paths.Base, "config.yaml"))
 		},
 		Files: host.Files{Root: m.root, Before: m.before, NoSync: true}, Systemd: m, Images: m, Commands: m,
-		Hostname: func() (string, error) { return strings.ToUpper(m.name), nil },
-		Check:    func(context.Context, string) error { return nil },
-		Clock:    m.clock, Log: m.log, Metrics: agent.NewMetrics(prometheus.NewRegistry()), Wrap: m.requests.Wrap,
+		Hostname:      func() (string, error) { return strings.ToUpper(m.name), nil },
+		Check:         func(context.Context, string) error { return nil },
+		KubeletHealth: m.kubelet, Clock: m.clock, Log: m.log, Metrics: agent.NewMetrics(prometheus.NewRegistry()), Wrap: m.requests.Wrap,
 	}
 }
 
@@ -193,6 +198,8 @@ func (m *machine) Run(_ context.Context, name string, _ ...string) ([]byte, erro
 		return []byte("version = 3\n"), nil
 	case name == "ctr" && !m.silent:
 		return nil, nil
+	case m.commands[name] != nil:
+		return nil, m.commands[name]()
 	}
 	return nil, fmt.Errorf("%s does not work", name)
 }
@@ -241,6 +248,9 @@ func (m *machine) Restart(_ context.Context, unit string) error {
 			m.active[unit] = true
 		}
 	})
+	if m.onStart[unit] != nil && !refused {
+		m.onStart[unit]()
+	}
 	if refused {
 		return fmt.Errorf(`restart %s: systemd reports "failed"`, unit)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/restart"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/token"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/unitcheck"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/inplace"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/loop"
 )
 
@@ -47,10 +48,17 @@ func (s *run) newApplier() *apply.Applier {
 	}
 }
 
+func (s *run) newUpdater() *inplace.Updater {
+	return &inplace.Updater{
+		Client: s.client, Files: s.files, Systemd: s.Systemd, Commands: s.Commands, Clock: s.Clock, Log: s.Log, Applied: s.applier.Applied,
+		Kubelet: func(ctx context.Context) error { return health.AskKubelet(ctx, s.KubeletHealth) },
+	}
+}
+
 // loops returns all controllers.
 func (s *run) loops(connection *rest.Config) ([]*loop.Loop, error) {
 	applies := &configuration.Controller{
-		Client: s.client, Secret: s.secret, Node: s.node, Events: s.events, Applier: s.applier, Files: s.files, Host: s.host,
+		Client: s.client, Secret: s.secret, Node: s.node, Events: s.events, Applier: s.applier, InPlace: s.newUpdater(), Files: s.files, Host: s.host,
 		Clock: s.Clock, Log: s.Log, Applied: s.Metrics.applied,
 	}
 	configures := s.newLoop("operatingsystemconfig", s.alone(func(ctx context.Context) (time.Duration, error) {

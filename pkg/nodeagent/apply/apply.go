@@ -80,6 +80,13 @@ func (a *Applier) Last() (*osc.Config, error) {
 	return last.Config, err
 }
 
+// Applied returns the configuration that was applied last as a whole, or nil if there is none.
+func (a *Applier) Applied() (*osc.Config, error) {
+	last := applied{}
+	_, err := read(a.Files, paths.LastApplied, &last)
+	return last.Config, err
+}
+
 // Apply applies a configuration. key identifies its content. It returns ErrRestart if the process must end first. Any other error has all steps
 // that failed; the next call repeats only these and those behind.
 func (a *Applier) Apply(ctx context.Context, key string, wanted *osc.Config) error {

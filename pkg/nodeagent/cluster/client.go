@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,6 +84,26 @@ func (c *Client) PatchNode(ctx context.Context, name string, kind types.PatchTyp
 		request = request.SubResource(subresource)
 	}
 	return wrap("change", "Node", name, do(ctx, request, &corev1.Node{}))
+}
+
+// DeletePods deletes all Pods of a node.
+func (c *Client) DeletePods(ctx context.Context, node string) error {
+	pods := &corev1.PodList{}
+	list := c.core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	}, metav1.ParameterCodec)
+	if err := do(ctx, list, pods); err != nil {
+		return wrap("list the Pods of", "Node", node, err)
+	}
+	var errs []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		err := do(ctx, c.core.Delete().Resource("pods").Namespace(pod.Namespace).Name(pod.Name), &corev1.Pod{})
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, wrap("delete", "Pod", pod.Namespace+"/"+pod.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Lease reads a Lease of the namespace kube-system.

@@ -153,6 +153,31 @@ func (f Files) write(path string, authorities []byte, user *clientcmdapi.AuthInf
 	return f.Write(path, content, kubeconfigMode)
 }
 
+// StoreForRenewal writes the kubeconfig with which kubelet requests certificates of another authority: with the certificate that it has. If
+// that is gone, the kubeconfig was written before.
+func (f Files) StoreForRenewal() error {
+	content, err := f.Read(paths.KubeletCertificate)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	user := &clientcmdapi.AuthInfo{}
+	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			user.ClientCertificateData = append(user.ClientCertificateData, pem.EncodeToMemory(block)...)
+		} else {
+			user.ClientKeyData = pem.EncodeToMemory(block)
+		}
+	}
+	authorities, err := f.Authorities()
+	if err != nil {
+		return err
+	}
+	return f.write(paths.KubeletBootstrap, authorities, user)
+}
+
 // StoreForKubelet writes the kubeconfig with which kubelet requests its first certificate, unless kubelet has one.
 func (f Files) StoreForKubelet() error {
 	for _, path := range []string{paths.KubeletKubeconfig, paths.KubeletCertificate} {

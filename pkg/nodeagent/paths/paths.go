@@ -17,6 +17,14 @@ const (
 	LastApplied = Base + "/last-applied-osc.yaml"
 	Pending     = Base + "/last-computed-osc-changes.yaml"
 	Progress    = Base + "/osc-progress.yaml"
+	// InPlaceUpdate is the record of an update of the machine in place that was begun.
+	InPlaceUpdate = Base + "/in-place-update.yaml"
+)
+
+// Files of the operating system: its name and version, and the identity of the boot.
+const (
+	Release = "/etc/os-release"
+	BootID  = "/proc/sys/kernel/random/boot_id"
 )
 
 // The program of the node agent, and its units.
@@ -35,17 +43,19 @@ const (
 
 // Files of kubelet.
 const (
-	KubeletUnit        = "kubelet.service"
-	KubeletMountUnit   = "var-lib-kubelet.mount"
-	KubeletProgram     = Binaries + "/kubelet"
-	Kubelet            = "/var/lib/kubelet"
-	KubeletCA          = Kubelet + "/ca.crt"
-	KubeletConfig      = Kubelet + "/config/kubelet"
-	KubeletKubeconfig  = Kubelet + "/kubeconfig-real"
-	KubeletBootstrap   = Kubelet + "/kubeconfig-bootstrap"
-	KubeletCertificate = Kubelet + "/pki/kubelet-client-current.pem"
-	KubeletCPUState    = Kubelet + "/cpu_manager_state"
-	KubeletHealth      = "http://127.0.0.1:10248/healthz"
+	KubeletUnit       = "kubelet.service"
+	KubeletMountUnit  = "var-lib-kubelet.mount"
+	KubeletProgram    = Binaries + "/kubelet"
+	Kubelet           = "/var/lib/kubelet"
+	KubeletCA         = Kubelet + "/ca.crt"
+	KubeletConfig     = Kubelet + "/config/kubelet"
+	KubeletKubeconfig = Kubelet + "/kubeconfig-real"
+	KubeletBootstrap  = Kubelet + "/kubeconfig-bootstrap"
+	// KubeletCertificates is the directory of the certificates that kubelet requested.
+	KubeletCertificates = Kubelet + "/pki"
+	KubeletCertificate  = KubeletCertificates + "/kubelet-client-current.pem"
+	KubeletCPUState     = Kubelet + "/cpu_manager_state"
+	KubeletHealth       = "http://127.0.0.1:10248/healthz"
 )
 
 // Files of containerd.

@@ -41,10 +41,10 @@ func (o Observation) rollout() (state flow.Nodes, known bool) {
 	return state, true
 }
 
-// rollsItself reports whether a pool has the name, and its nodes are not updated by the user.
+// rollsItself reports whether a pool has the name, and its nodes apply configurations by themselves. Those that are updated in place wait
+// for hours until they are drained, or until the user chooses them. Their Worker reports that.
 func rollsItself(worker corev1beta1.Worker, name string) bool {
-	manual := worker.UpdateStrategy != nil && *worker.UpdateStrategy == corev1beta1.ManualInPlaceUpdate
-	return worker.Name == name && !manual
+	return worker.Name == name && !corev1beta1.IsUpdateStrategyInPlace(worker.UpdateStrategy)
 }
 
 // brokeWith reports whether a node that is not ready has become so soon after it applied its configuration.

@@ -44,7 +44,7 @@ func TestRolloutOfNodes(t *testing.T) {
 		"broke for another reason":    {of(broken(time.Hour)), flow.Nodes{}},
 		"does not say when":           {of(func(n *Node) { n.Problem, n.NotReadySince = "not ready", now }), flow.Nodes{}},
 		"without memory":              {of(func(n *Node) { n.Problem, n.Pressure, n.AppliedAt = "MemoryPressure", true, now }), flow.Nodes{}},
-		"updated by the user":         {manual, flow.Nodes{}},
+		"updated in place":            {manual, flow.Nodes{}},
 		"hibernated":                  {func(o *Observation) { o.Hibernated, o.Cluster = true, nil }, flow.Nodes{}},
 		"no workers":                  {func(o *Observation) { o.Shoot.Spec.Provider.Workers, o.Cluster = nil, nil }, flow.Nodes{}},
 		"not read":                    {func(o *Observation) { o.Cluster.Nodes = nil }, unknown},

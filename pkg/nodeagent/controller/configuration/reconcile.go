@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/apply"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/cluster"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/identity"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/inplace"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/loop"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/osc"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
@@ -41,6 +42,8 @@ type Controller struct {
 	Node    *cluster.Watched[corev1.Node]
 	Events  *cluster.Events
 	Applier *apply.Applier
+	// InPlace updates the machine of a pool whose machines are not replaced.
+	InPlace *inplace.Updater
 	Files   identity.Files
 	// Host is the name of the machine in lower case.
 	Host  string
@@ -59,6 +62,8 @@ type seen struct {
 	controlPlane      bool
 	// waits is set while another node tries the configuration.
 	waits bool
+	// needs is what the machine waits to be updated for.
+	needs inplace.Updates
 }
 
 // Run applies the configuration if it is another one than the applied one, and reports it.
@@ -80,14 +85,47 @@ func (c *Controller) Run(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if last != c.seen.checksum || begun != "" {
-		if wait, waits := c.waits(node, secret, last, begun); waits {
-			return wait, nil
-		}
-		if err := c.apply(ctx, secret); err != nil {
-			return 0, err
+		if wait, waits, err := c.change(ctx, secret, node, last, begun); err != nil || waits {
+			return wait, err
 		}
 	}
+	if again, done, err := c.InPlace.Finish(ctx, node); err != nil || !done {
+		return again, err
+	}
 	return 0, c.report(ctx, node)
+}
+
+// change applies the configuration. It returns whether that waits, and when it looks again; 0 until the Secret or the Node changes. A change
+// for which the machine is updated in place waits until the Pods of the node are gone, and not for other nodes.
+func (c *Controller) change(ctx context.Context, secret *corev1.Secret, node *corev1.Node, last, begun string) (time.Duration, bool, error) {
+	config, err := osc.Decode(secret.Data[osc.Key], c.Host)
+	if err != nil {
+		return 0, false, c.invalid(err)
+	}
+	applied, err := c.Applier.Applied()
+	if err != nil {
+		return 0, false, err
+	}
+	updates, may, err := c.InPlace.Plan(config, applied, node)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case !may:
+		if c.seen.needs != updates {
+			c.Log.Info("Waits until the Pods are gone before the machine is updated in place", "updates", updates.String())
+		}
+		c.seen.needs = updates
+		return 0, true, nil
+	case updates.Any():
+		if err := c.InPlace.Begin(c.seen.checksum, updates); err != nil {
+			return 0, false, err
+		}
+	default:
+		if wait, waits := c.waits(node, secret, last, begun); waits {
+			return wait, true, nil
+		}
+	}
+	return 0, false, c.apply(ctx, config)
 }
 
 // waits reports whether the node does not apply the configuration yet, and when it looks again; 0 until the Secret changes.
@@ -128,7 +166,7 @@ func (c *Controller) look(secret *corev1.Secret) error {
 	sum := sha256.Sum256(data)
 	now := seen{version: secret.ResourceVersion, checksum: hex.EncodeToString(sum[:]), at: c.Clock.Now(), controlPlane: isControlPlane(config)}
 	if now.checksum == c.seen.checksum {
-		now.at, now.waits = c.seen.at, c.seen.waits
+		now.at, now.waits, now.needs = c.seen.at, c.seen.waits, c.seen.needs
 	}
 	c.seen = now
 	return nil
@@ -139,13 +177,9 @@ func (c *Controller) invalid(err error) error {
 	return err
 }
 
-func (c *Controller) apply(ctx context.Context, secret *corev1.Secret) error {
-	config, err := osc.Decode(secret.Data[osc.Key], c.Host)
-	if err != nil {
-		return c.invalid(err)
-	}
+func (c *Controller) apply(ctx context.Context, config *osc.Config) error {
 	c.Log.Info("Applies the configuration", "checksum", c.seen.checksum)
-	err = c.Applier.Apply(ctx, c.seen.checksum, config)
+	err := c.Applier.Apply(ctx, c.seen.checksum, config)
 	if errors.Is(err, apply.ErrRestart) {
 		return loop.End(err)
 	}

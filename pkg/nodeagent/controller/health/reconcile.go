@@ -94,8 +94,13 @@ func (c *Controller) askContainerd(ctx context.Context) error {
 	return err
 }
 
-func (c *Controller) askKubelet(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Kubelet, http.NoBody)
+func (c *Controller) askKubelet(ctx context.Context) error { return AskKubelet(ctx, c.Kubelet) }
+
+// AskKubelet requests the health of kubelet at a URL, and returns an error if it is not healthy.
+func AskKubelet(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (c *Controller) askKubelet(ctx context.Context) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", c.Kubelet, response.Status)
+		return fmt.Errorf("%s answers %s", url, response.Status)
 	}
 	return nil
 }
