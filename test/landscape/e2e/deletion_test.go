@@ -173,11 +173,15 @@ func (c *cluster) deleteShoot(f *fleet.Fleet, key client.ObjectKey, force bool) 
 // these errors.
 func (c *cluster) reportError(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 	c.t.Helper()
-	if shoot.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
-		// An error after an operation is a condition. It is an error of the next operation.
-		must(c.t, f.Patch(c.ctx, shoot.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"2h"}}}}`))))
-	}
+	operations := 0
 	c.eventually("the Shoot reports the error", func() error {
+		if shoot.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded && shoot.Status.ObservedGeneration == shoot.Generation {
+			// An error after an operation is a condition. It is an error of the next operation, unless that ends before the error is set: the
+			// operation of a Shoot that hibernates takes less than a second.
+			operations++
+			must(c.t, f.Patch(c.ctx, shoot, client.RawPatch("application/merge-patch+json",
+				fmt.Appendf(nil, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"%dm"}}}}`, 90+operations))))
+		}
 		c.failExtension(shoot.Status.TechnicalID)
 		if err := f.Get(c.ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 			return err
