@@ -166,11 +166,18 @@ func TestInPlaceFails(t *testing.T) {
 	stop = m.start()
 	m.updated(inplace.Failed, "started again with version 1.0.0, and not 3.0.0: the update was probably rolled back")
 
+	m.runSystem("3.0.0", "boot-2") // by hand
+	node := m.node()
+	kit.Change(t, m.admin, node, func() { metav1.SetMetaDataAnnotation(&node.ObjectMeta, "example.org/touched", "true") })
+	m.updated(inplace.Successful, "")
+
 	// A start with the new version ends the update.
+	m.drained(true)
 	checksum = m.offer(inPlace("3.0.1", "1.37.1"))
 	kit.EventuallyTrue(t, "the node agent waits for the start of the machine again", func() bool {
 		m.tick()
-		return strings.Contains(m.read(paths.InPlaceUpdate), "returned: true")
+		got := m.read(paths.InPlaceUpdate)
+		return strings.Contains(got, "operatingSystem: 3.0.1") && strings.Contains(got, "returned: true")
 	})
 	stop()
 	m.runSystem("3.0.1", "boot-3")

@@ -47,14 +47,12 @@ type Updates struct {
 // Any reports whether anything changes.
 func (u Updates) Any() bool { return u != Updates{} }
 
-// and returns what either contains.
-func (u Updates) and(other Updates) Updates {
-	if other.OperatingSystem == "" {
-		other.OperatingSystem = u.OperatingSystem
-	}
+// and adds what is needed for the next configuration to updates that were begun. Which operating system runs decides alone whether it has to be
+// updated.
+func (u Updates) and(needed Updates) Updates {
 	return Updates{
-		OperatingSystem: other.OperatingSystem, Kubelet: u.Kubelet || other.Kubelet,
-		Authorities: u.Authorities || other.Authorities, ServiceAccountKey: u.ServiceAccountKey || other.ServiceAccountKey,
+		OperatingSystem: needed.OperatingSystem, Kubelet: u.Kubelet || needed.Kubelet,
+		Authorities: u.Authorities || needed.Authorities, ServiceAccountKey: u.ServiceAccountKey || needed.ServiceAccountKey,
 	}
 }
 

@@ -77,38 +77,49 @@ func (u *Updater) steps(updates Updates) []step {
 	}
 }
 
-// Plan returns what a configuration changes in place, and whether the node may change now. An update that was begun continues.
-func (u *Updater) Plan(wanted, last *osc.Config, node *corev1.Node) (updates Updates, may bool, err error) {
-	begun, err := u.read()
-	if err != nil {
-		return Updates{}, false, err
+// Plan says what a configuration changes in place, and whether that may begin.
+type Plan struct {
+	Updates
+	// MayBegin is set if nothing changes in place, if the Pods of the node are gone, or if an update was begun.
+	MayBegin bool
+	begun    *record
+}
+
+// InPlace reports whether the machine is updated in place, or an update that was begun has to end.
+func (p Plan) InPlace() bool { return p.Any() || p.begun != nil }
+
+// Plan returns what a configuration changes in place after the one that was applied last.
+func (u *Updater) Plan(wanted, last *osc.Config, node *corev1.Node) (plan Plan, err error) {
+	if plan.begun, err = u.read(); err != nil {
+		return Plan{}, err
 	}
 	version := ""
 	if wanted.InPlaceUpdates != nil && last != nil {
 		if version, err = u.version(); err != nil {
-			return Updates{}, false, err
+			return Plan{}, err
 		}
 	}
-	if updates, err = Needed(wanted, last, version); err != nil {
-		return Updates{}, false, err
+	if plan.Updates, err = Needed(wanted, last, version); err != nil {
+		return Plan{}, err
 	}
-	if begun != nil {
-		return begun.Updates.and(updates), true, nil
+	if plan.begun != nil {
+		plan.Updates = plan.begun.Updates.and(plan.Updates)
 	}
-	return updates, !updates.Any() || MayBegin(node), nil
+	plan.MayBegin = plan.begun != nil || !plan.Any() || MayBegin(node)
+	return plan, nil
 }
 
-// Begin records that an update to the configuration with a key begins.
-func (u *Updater) Begin(key string, updates Updates) error {
-	begun, err := u.read()
-	if err != nil {
-		return err
+// Begin records that an update to the configuration with a key begins. Steps for the same configuration are not repeated.
+func (u *Updater) Begin(key string, plan Plan) error {
+	begun := record{Key: key}
+	if plan.begun != nil && plan.begun.Key == key {
+		if begun = *plan.begun; begun.Updates == plan.Updates {
+			return nil
+		}
 	}
-	if begun != nil && begun.Key == key && begun.Updates == updates {
-		return nil
-	}
-	u.Log.Info("Updates the machine in place", "updates", updates.String())
-	return u.write(&record{Key: key, Updates: updates})
+	u.Log.Info("Updates the machine in place", "updates", plan.String())
+	begun.Updates = plan.Updates
+	return u.write(&begun)
 }
 
 // Finish executes the steps of an update that was begun, after its configuration was applied, and marks the Node with the result. done reports
@@ -118,9 +129,10 @@ func (u *Updater) Finish(ctx context.Context, node *corev1.Node) (again time.Dur
 	if err != nil || begun == nil {
 		return 0, err == nil, err
 	}
-	if begun.Final || node == nil {
+	if node == nil || begun.Final && !u.isRepaired(begun) {
 		return 0, false, nil
 	}
+	begun.Final = false
 	if wait := begun.RetryAt.Sub(u.Clock.Now()); wait > 0 {
 		return wait, false, nil
 	}
@@ -245,6 +257,12 @@ func (u *Updater) version() (string, error) {
 		return "", fmt.Errorf("read the version of the operating system: %w", err)
 	}
 	return VersionOf(content)
+}
+
+// isRepaired reports whether an operating system whose update had failed runs in the new version, for example after a manual update.
+func (u *Updater) isRepaired(begun *record) bool {
+	version, err := u.version()
+	return err == nil && version == begun.OperatingSystem
 }
 
 // boot identifies this boot of the machine.

@@ -106,18 +106,18 @@ func (c *Controller) change(ctx context.Context, secret *corev1.Secret, node *co
 	if err != nil {
 		return 0, false, err
 	}
-	updates, may, err := c.InPlace.Plan(config, applied, node)
+	plan, err := c.InPlace.Plan(config, applied, node)
 	switch {
 	case err != nil:
 		return 0, false, err
-	case !may:
-		if c.seen.needs != updates {
-			c.Log.Info("Waits until the Pods are gone before the machine is updated in place", "updates", updates.String())
+	case !plan.MayBegin:
+		if c.seen.needs != plan.Updates {
+			c.Log.Info("Waits until the Pods are gone before the machine is updated in place", "updates", plan.String())
 		}
-		c.seen.needs = updates
+		c.seen.needs = plan.Updates
 		return 0, true, nil
-	case updates.Any():
-		if err := c.InPlace.Begin(c.seen.checksum, updates); err != nil {
+	case plan.InPlace():
+		if err := c.InPlace.Begin(c.seen.checksum, plan); err != nil {
 			return 0, false, err
 		}
 	default:
