@@ -277,7 +277,8 @@ func specChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, was := e.ObjectOld.(*corev1beta1.Shoot)
 			after, is := e.ObjectNew.(*corev1beta1.Shoot)
-			return was && is && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+			return was && is && (!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+				!equality.Semantic.DeepEqual(before.Status.InPlaceUpdates, after.Status.InPlaceUpdates))
 		},
 	}
 }

@@ -75,7 +75,8 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 	for _, operation := range validation.SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]) {
 		begins, ends := started[operation], completed[operation]
 		pools, rolls := rolledOut(operation)
-		if len(begins)+len(ends) == 0 && !rolls {
+		over := operation == constants.OperationForceInPlaceUpdate && shoot.Status.InPlaceUpdates == nil
+		if len(begins)+len(ends) == 0 && !rolls && !over {
 			left = append(left, operation)
 		}
 		for _, kind := range begins {

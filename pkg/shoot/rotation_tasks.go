@@ -71,6 +71,9 @@ func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Resul
 	if len(result.Written) > 0 {
 		return []string{"the plan has just been written"}, nil
 	}
+	if pending, err := r.pendingInPlace(ctx, in); err != nil || len(pending) > 0 {
+		return pending, err
+	}
 	plan := result.Plan
 	plan.Tasks = nil
 	why, err := flow.Differences(in.Owner, plan, in.withoutUnchanged(result.Live), r.emitter.Rules)

@@ -69,6 +69,10 @@ func phases(credentials *corev1beta1.ShootCredentials) string {
 
 // TestOperations checks the effect of an operation on the status in each phase, and the remaining annotation.
 func TestOperations(t *testing.T) {
+	updating := func(shoot *corev1beta1.Shoot) *corev1beta1.Shoot {
+		shoot.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{}
+		return shoot
+	}
 	const preparing, prepared, completing, over = corev1beta1.RotationPreparing, corev1beta1.RotationPrepared, corev1beta1.RotationCompleting, corev1beta1.RotationCompleted
 	old := func(shoot *corev1beta1.Shoot) *corev1beta1.Shoot {
 		shoot.Spec.Kubernetes.Version = "1.33.4"
@@ -83,6 +87,8 @@ func TestOperations(t *testing.T) {
 	}{
 		"none":                            {rotating("", "", ""), "", "", nil},
 		"others are left":                 {rotating("", "", ""), "maintain", "", []string{"maintain"}},
+		"updates in place are pending":    {updating(rotating("", "", "")), "force-in-place-update", "", []string{"force-in-place-update"}},
+		"updates in place are over":       {rotating("", "", ""), "force-in-place-update", "", nil},
 		"all":                             {rotating("", "", ""), "rotate-credentials-start", everything, nil},
 		"all, without workers":            {rotating("", "", ""), "rotate-credentials-start-without-workers-rollout", everything, nil},
 		"all again":                       {rotating(over, over, over), "rotate-credentials-start", everything, nil},

@@ -17,16 +17,41 @@ const prefixKey = "gardener-node-agent-"
 
 // Key returns the name of the Secret that configures the nodes of the pool. Nodes with another key are replaced, unless the
 // pool is updated in place: its key is always the same. The key is computed exactly as in Gardener, so that nodes are not
-// replaced when a Shoot moves between the systems: 16 hexadecimal digits of the SHA-256 of the concatenated SHA-256 of each value.
+// replaced when a Shoot moves between the systems.
 func (p Pool) Key() string {
 	if p.InPlace() {
 		return prefixKey + p.Worker.Name
 	}
+	return prefixKey + p.Worker.Name + "-" + digestOf(p.keyed())
+}
+
+// InPlaceHash returns the hash of what is updated in place on the machines of the pool. An extension reports it in
+// status.inPlaceUpdates.workerPoolToHashMap of the Worker when all machines of the pool are updated. It is computed exactly as in Gardener,
+// whose library the extensions use: like the key, from the minor version of Kubernetes, the version of the image, the times of rotations
+// and the settings of kubelet that do not apply to running nodes.
+func (p Pool) InPlaceHash() string {
+	values := []string{fmt.Sprintf("%d.%d", p.Version.Major(), p.Version.Minor()), ptr.Deref(p.Worker.Machine.Image.Version, "")}
+	return digestOf(append(values, append(p.rotated(), keyedKubelet(p.Kubelet)...)...))
+}
+
+// rotated returns the times at which rotations began for the pool.
+func (p Pool) rotated() []string {
+	var values []string
+	for _, initiated := range []*metav1.Time{p.CAInitiated, p.KeyInitiated} {
+		if initiated != nil {
+			values = append(values, timeInKey(initiated))
+		}
+	}
+	return values
+}
+
+// digestOf returns 16 hexadecimal digits of the SHA-256 of the concatenated SHA-256 of each value.
+func digestOf(values []string) string {
 	var digests strings.Builder
-	for _, value := range p.keyed() {
+	for _, value := range values {
 		digests.WriteString(digest(value))
 	}
-	return prefixKey + p.Worker.Name + "-" + digest(digests.String())[:16]
+	return digest(digests.String())[:16]
 }
 
 func digest(text string) string {
@@ -49,11 +74,7 @@ func (p Pool) keyed() []string {
 	if p.Worker.CRI != nil {
 		values = append(values, string(p.Worker.CRI.Name))
 	}
-	for _, initiated := range []*metav1.Time{p.CAInitiated, p.KeyInitiated} {
-		if initiated != nil {
-			values = append(values, timeInKey(initiated))
-		}
-	}
+	values = append(values, p.rotated()...)
 	if p.NodeLocalDNSInKubelet {
 		values = append(values, "node-local-dns")
 	}

@@ -61,6 +61,7 @@ func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
 		constraints, corev1beta1.ShootCRDsWithProblematicConversionWebhooks, o.conversion(), o.Hibernated || o.Cluster != nil,
 	)
 	constraints = o.whileFalse(constraints, corev1beta1.ShootHasIgnoredManagedResources, o.ignored(), true)
+	constraints = o.whileFalse(constraints, corev1beta1.ShootManualInPlaceWorkersUpdated, o.pendingPools(), true)
 	constraints = o.whileFalse(constraints, corev1beta1.ShootBackupReady, o.Backup.problem(), o.Backup != nil)
 	return constraints, next
 }

@@ -206,7 +206,7 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if next = requeue.Earlier(next, later); !next.IsZero() {
 		wait = min(wait, max(next.Sub(observation.Now), time.Millisecond))
 	}
-	if err := c.write(ctx, shoot, conditions, constraints); err != nil {
+	if err := c.write(ctx, shoot, conditions, constraints, observation.updatesInPlace()); err != nil {
 		return reconcile.Result{}, err
 	}
 	again, err := c.act(ctx, observation, connection)
@@ -236,13 +236,18 @@ func (c *care) act(ctx context.Context, observation Observation, connection *con
 	return again, errors.Join(err, failed)
 }
 
-// write writes conditions and constraints if they have changed. It only sends the changed ones. The API server merges them by type.
-func (c *care) write(ctx context.Context, shoot *corev1beta1.Shoot, conditions, constraints []corev1beta1.Condition) error {
-	if equality.Semantic.DeepEqual(conditions, shoot.Status.Conditions) && equality.Semantic.DeepEqual(constraints, shoot.Status.Constraints) {
+// write writes conditions, constraints and pending updates if they have changed. It only sends the changed ones. The API server merges
+// conditions by type.
+func (c *care) write(
+	ctx context.Context, shoot *corev1beta1.Shoot, conditions, constraints []corev1beta1.Condition, updates *corev1beta1.InPlaceUpdatesStatus,
+) error {
+	status := shoot.Status.DeepCopy()
+	status.Conditions, status.Constraints, status.InPlaceUpdates = conditions, constraints, updates
+	if equality.Semantic.DeepEqual(*status, shoot.Status) {
 		return nil
 	}
 	before := latest.StatusPatch(shoot.DeepCopy())
-	shoot.Status.Conditions, shoot.Status.Constraints = conditions, constraints
+	shoot.Status = *status
 	if err := c.garden.Status().Patch(ctx, shoot, before, client.FieldOwner(fieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err))
 	}

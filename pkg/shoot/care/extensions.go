@@ -26,7 +26,7 @@ type extensions struct {
 	seedName string
 }
 
-// reported passes changes of the conditions of extension objects.
+// reported passes changes of the conditions of extension objects, and of the updates in place that Workers report.
 func reported() predicate.Predicate {
 	conditions := func(object client.Object) []corev1beta1.Condition {
 		if extension, ok := object.(extensionsv1alpha1.Object); ok {
@@ -34,10 +34,17 @@ func reported() predicate.Predicate {
 		}
 		return nil
 	}
+	updates := func(object client.Object) *extensionsv1alpha1.WorkerInPlaceUpdatesStatus {
+		if worker, is := object.(*extensionsv1alpha1.Worker); is {
+			return worker.Status.InPlaceUpdates
+		}
+		return nil
+	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return len(conditions(e.Object)) > 0 },
+		CreateFunc: func(e event.CreateEvent) bool { return len(conditions(e.Object)) > 0 || updates(e.Object) != nil },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !equality.Semantic.DeepEqual(conditions(e.ObjectOld), conditions(e.ObjectNew))
+			return !equality.Semantic.DeepEqual(conditions(e.ObjectOld), conditions(e.ObjectNew)) ||
+				!equality.Semantic.DeepEqual(updates(e.ObjectOld), updates(e.ObjectNew))
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return len(conditions(e.Object)) > 0 },
 	}

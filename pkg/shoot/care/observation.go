@@ -29,6 +29,8 @@ type Observation struct {
 	Error error
 	// Cluster contains the relevant objects of the cluster, or is nil if they are not known.
 	Cluster *Cluster
+	// UpdatedInPlace are the hashes that the Worker reports for pools whose machines are all updated in place, nil if it reports none.
+	UpdatedInPlace map[string]string
 	// Backup is the state of the backups of the main etcd, or nil if it is not known.
 	Backup *Backup
 	// Authorities are the expiry times of the certificate authorities of the control plane, by the names of their Secrets.

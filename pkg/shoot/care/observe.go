@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/workerpool"
 )
 
 // operationChanged passes changes of a Shoot on which its conditions depend.
@@ -67,6 +68,11 @@ func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observati
 	var err error
 	if observation.Contributions, err = c.extensions.contributions(ctx, shoot); err != nil {
 		return observation, nil, err
+	}
+	if workerpool.HasInPlace(shoot) {
+		if observation.UpdatedInPlace, err = c.extensions.objects.UpdatedInPlace(ctx, shoot); err != nil {
+			return observation, nil, err
+		}
 	}
 	if observation.Authorities, err = c.options.Authorities(ctx, shoot.Status.TechnicalID); err != nil {
 		return observation, nil, err

@@ -14,6 +14,7 @@ import (
 // Names of kinds with exceptions: BackupEntries have no namespace, and Bastions belong to users.
 const (
 	kindBackupEntry = "BackupEntry"
+	kindWorker      = "Worker"
 	KindBastion     = "Bastion"
 )
 
@@ -59,7 +60,7 @@ var kinds = []Kind{
 		"operatingsystemconfigs", func() client.ObjectList { return &extensionsv1alpha1.OperatingSystemConfigList{} },
 	},
 	{
-		"Worker", true, true, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} }, "workers",
+		kindWorker, true, true, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} }, "workers",
 		func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} },
 	},
 	{
@@ -91,6 +92,8 @@ func Stored() []Kind {
 }
 
 // Bastions returns the kind Bastion: hosts through which users reach nodes.
-func Bastions() Kind {
-	return kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == KindBastion })]
+func Bastions() Kind { return named(KindBastion) }
+
+func named(name string) Kind {
+	return kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == name })]
 }

@@ -66,7 +66,7 @@ func New(mgr manager.Manager) (*Objects, error) {
 }
 
 // Reduce removes the fields that are not read. It keeps the type, purpose, conditions, state and deletion of an extension
-// object, the conditions of a definition, and all of a Lease.
+// object, the updates in place of a Worker, the conditions of a definition, and all of a Lease.
 func Reduce(object any) (any, error) {
 	switch full := object.(type) {
 	case extensionsv1alpha1.Object:
@@ -101,6 +101,11 @@ func keep(full, reduced extensionsv1alpha1.Object) {
 	reduced.GetExtensionSpec().Type = full.GetExtensionSpec().Type
 	from, to := full.GetExtensionStatus(), reduced.GetExtensionStatus()
 	to.Conditions, to.State, to.Resources = from.Conditions, from.State, from.Resources
+	if worker, is := full.(*extensionsv1alpha1.Worker); is {
+		if into, is := reduced.(*extensionsv1alpha1.Worker); is {
+			into.Status.InPlaceUpdates = worker.Status.InPlaceUpdates
+		}
+	}
 	if config, is := full.(*extensionsv1alpha1.OperatingSystemConfig); is {
 		if into, is := reduced.(*extensionsv1alpha1.OperatingSystemConfig); is {
 			into.Spec.Purpose = config.Spec.Purpose
@@ -151,6 +156,21 @@ func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) (
 	}
 	slices.SortFunc(found, func(a, b extensionsv1alpha1.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return found, nil
+}
+
+// UpdatedInPlace returns the hashes that the Worker of a Shoot reports for pools whose machines are all updated in place, by the names of the
+// pools. It is nil if there is no report.
+func (o *Objects) UpdatedInPlace(ctx context.Context, shoot *corev1beta1.Shoot) (map[string]string, error) {
+	workers, err := o.List(ctx, named(kindWorker), shoot)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range workers {
+		if worker, is := object.(*extensionsv1alpha1.Worker); is && worker.Status.InPlaceUpdates != nil {
+			return worker.Status.InPlaceUpdates.WorkerPoolToHashMap, nil
+		}
+	}
+	return nil, nil
 }
 
 // Known returns [ErrNotSynced] while the objects of a kind are not known.

@@ -2,7 +2,6 @@ package extensionobjects
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +48,9 @@ func TestReduce(t *testing.T) {
 		if config, is := object.(*extensionsv1alpha1.OperatingSystemConfig); is {
 			config.Spec.Purpose = extensionsv1alpha1.OperatingSystemConfigPurposeProvision
 		}
+		if worker, is := object.(*extensionsv1alpha1.Worker); is {
+			worker.Status.InPlaceUpdates = &extensionsv1alpha1.WorkerInPlaceUpdatesStatus{WorkerPoolToHashMap: map[string]string{"a": "1"}}
+		}
 		reduced, err := Reduce(object)
 		kept, ok := reduced.(extensionsv1alpha1.Object)
 		if err != nil || !ok {
@@ -77,7 +79,7 @@ func TestNotSynced(t *testing.T) {
 	}
 	definitions := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 	workers := extensionsv1alpha1.SchemeGroupVersion.WithKind("Worker")
-	kind := kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == "Worker" })]
+	kind := named(kindWorker)
 	for name, test := range map[string]struct{ definitions, workers, known bool }{
 		"nothing is read":          {},
 		"only definitions are":     {definitions: true},
