@@ -54,6 +54,7 @@ func TestShootNodesOperations(t *testing.T) {
 		{"first", (*shootNodes).firstNode},
 		{"scaling", (*shootNodes).scaling},
 		{"pools", (*shootNodes).pools},
+		{"inplace", (*shootNodes).inPlace},
 		{"versions", (*shootNodes).versions},
 		{"agent", (*shootNodes).agentKilled},
 		{"services", (*shootNodes).servicesStopped},

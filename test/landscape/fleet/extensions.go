@@ -103,7 +103,9 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 	}
 	var offered, images []any
 	for _, version := range MachineVersions {
-		offered = append(offered, map[string]any{"version": version, "cri": []any{map[string]any{"name": "containerd"}}})
+		offered = append(offered, map[string]any{
+			"version": version, "cri": []any{map[string]any{"name": "containerd"}}, "inPlaceUpdates": map[string]any{"supported": true},
+		})
 		images = append(images, map[string]any{"version": version, "image": image})
 	}
 	for _, object := range objects {

@@ -90,17 +90,13 @@ func ValidateWorkerConfig(config *v1alpha1.WorkerConfig, path *field.Path) field
 	return errs
 }
 
-// ValidateWorkers checks the worker pools of a Shoot. Machines have no additional disks, and are not updated in place.
+// ValidateWorkers checks the worker pools of a Shoot. Machines have no additional disks.
 func ValidateWorkers(workers []gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, worker := range workers {
 		at := path.Index(i)
 		if len(worker.DataVolumes) > 0 {
 			errs = append(errs, field.Forbidden(at.Child("dataVolumes"), "must not be set: machines of this provider have no further disks"))
-		}
-		if worker.UpdateStrategy != nil && *worker.UpdateStrategy != gardencorev1beta1.AutoRollingUpdate {
-			errs = append(errs, field.NotSupported(at.Child("updateStrategy"), *worker.UpdateStrategy,
-				[]gardencorev1beta1.MachineUpdateStrategy{gardencorev1beta1.AutoRollingUpdate}))
 		}
 	}
 	return errs

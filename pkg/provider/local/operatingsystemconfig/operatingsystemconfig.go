@@ -3,6 +3,7 @@
 package operatingsystemconfig
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -134,8 +135,19 @@ func inPlaceUpdates(wanted *extensionsv1alpha1.InPlaceUpdates) *extensionsv1alph
 		return nil
 	}
 	return &extensionsv1alpha1.InPlaceUpdatesStatus{OSUpdate: &extensionsv1alpha1.OSUpdate{
-		Command: "sed", Args: []string{
-			"-i", "-E", `s/^PRETTY_NAME=.*/PRETTY_NAME="Machine Image Version ` + wanted.OperatingSystemVersion + `"/`, "/etc/os-release",
-		},
+		Command: "sed", Args: []string{"-i", "-E", renames(wanted.OperatingSystemVersion), release},
 	}}
+}
+
+// release is the file with the version of the operating system.
+const release = "/etc/os-release"
+
+// renames returns the expression for sed that writes a version of the machine image to the name of the operating system.
+func renames(version string) string {
+	return `s/^PRETTY_NAME=.*/PRETTY_NAME="Machine Image Version ` + version + `"/`
+}
+
+// WithVersion adds to the script of a new machine that its operating system has a version. The machine may be updated from it in place.
+func WithVersion(script []byte, version string) []byte {
+	return bytes.Replace(script, []byte(once), fmt.Appendf([]byte(once), "sed -i -E '%s' %s\n", renames(version), release), 1)
 }

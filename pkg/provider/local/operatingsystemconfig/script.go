@@ -12,7 +12,9 @@ import (
 const (
 	// marker is a file that exists once the script has run, so that it does nothing on later boots.
 	marker = "/var/lib/osc/provision-osc-applied"
-	units  = "/etc/systemd/system"
+	// once ends the script on later boots.
+	once  = "if [ -e " + marker + " ]; then\n  exit 0\nfi\n"
+	units = "/etc/systemd/system"
 	// defaultMode is the mode of files without permissions.
 	defaultMode = 0o644
 	// endOfText is the delimiter of texts in the script.
@@ -33,7 +35,7 @@ type file struct {
 // script returns a shell script that writes files and units, and starts the units.
 func script(files []file, configured []extensionsv1alpha1.Unit) (string, error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "#!/bin/bash\nset -e\n\nif [ -e %s ]; then\n  exit 0\nfi\n", marker)
+	text.WriteString("#!/bin/bash\nset -e\n\n" + once)
 	for _, one := range append(files, filesOfUnits(configured)...) {
 		if err := writeFile(&text, one); err != nil {
 			return "", err

@@ -74,6 +74,9 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 	if err := errors.Join(a.beginDrains(ctx, kube, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans)); err != nil {
 		return extension.Result{}, err
 	}
+	if err := a.updateInPlace(ctx, kube, out.Updates, in.now); err != nil {
+		return extension.Result{}, err
+	}
 	if !a.Machines.Simulated && kube != nil {
 		if err := deleteNodes(ctx, kube, withoutMachine(nodes, in.machines, out.Removed)); err != nil && !in.hibernated {
 			return extension.Result{}, err
@@ -82,6 +85,7 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 	if err := in.report(worker, images); err != nil {
 		return extension.Result{}, err
 	}
+	in.reportUpdated(worker, out.Updated)
 	result, err := a.emitter(out.Plan).Reconcile(ctx, worker, cluster)
 	if err != nil || result.Waiting == "" && len(out.Waiting) == 0 {
 		return a.again(result, in, out), err
@@ -95,8 +99,10 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 
 // again sets when the next reconcile is due.
 func (a *Actuator) again(result extension.Result, in inputs, out outcome) extension.Result {
-	if len(out.Drain) > 0 || anyDraining(in.machines) {
+	if len(out.Drain) > 0 || anyDraining(in.machines) || len(out.Updates) > 0 {
 		result.Again = drainEvery
+	} else if in.choosesUpdates(out.Updated) {
+		result.Again = chosenEvery
 	} else if !out.Next.IsZero() {
 		result.Again = max(out.Next.Sub(in.now), time.Second)
 	}
@@ -273,7 +279,7 @@ func (a *Actuator) drainAll(ctx context.Context, kube kubernetes.Interface, mach
 		if machines[i].Phase() != PhaseDraining {
 			continue
 		}
-		empty, err := (&drainer{kube: kube}).drain(ctx, prefixMachine+machines[i].Name, now)
+		empty, err := (&drainer{kube, AnnotationDraining}).drain(ctx, prefixMachine+machines[i].Name, now)
 		if err != nil {
 			return err
 		}
@@ -286,7 +292,7 @@ func (a *Actuator) drainAll(ctx context.Context, kube kubernetes.Interface, mach
 func (a *Actuator) beginDrains(ctx context.Context, kube kubernetes.Interface, names []string, now time.Time) error {
 	var errs []error
 	for _, name := range names {
-		_, err := (&drainer{kube: kube}).drain(ctx, prefixMachine+name, now)
+		_, err := (&drainer{kube, AnnotationDraining}).drain(ctx, prefixMachine+name, now)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -36,6 +36,8 @@ type Pool struct {
 	Image string
 	// UserData is the script that new machines execute on their first boot.
 	UserData []byte
+	// InPlaceHash identifies what is updated in place on the machines; empty if they are replaced instead.
+	InPlaceHash string
 }
 
 // Deployment is a set of equal machines of a pool in one zone.
@@ -94,6 +96,9 @@ func classOf(pool Pool) (string, error) {
 		Resources                           *corev1.ResourceRequirements
 	}{
 		MachineType: pool.MachineType, Image: pool.Image, MachineImage: pool.MachineImage, Volume: pool.Volume,
+	}
+	if pool.InPlaceHash != "" {
+		data.Image, data.MachineImage.Version = "", ""
 	}
 	if pool.NodeAgentSecretName != nil {
 		data.NodeAgentSecret = *pool.NodeAgentSecretName

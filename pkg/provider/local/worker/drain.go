@@ -18,6 +18,8 @@ import (
 type drainer struct {
 	// kube is a client of the cluster with the Nodes.
 	kube kubernetes.Interface
+	// annotation is set on a Node that is being drained to the time when this began.
+	annotation string
 }
 
 // drain cordons a Node and evicts its Pods, except those of DaemonSets. It does not wait for the evictions. It reports
@@ -57,10 +59,10 @@ func (d *drainer) cordon(ctx context.Context, name string, now time.Time) error 
 		}
 		return fmt.Errorf("read Node %s: %w", name, err)
 	}
-	if node.Spec.Unschedulable && node.Annotations[AnnotationDraining] != "" {
+	if node.Spec.Unschedulable && node.Annotations[d.annotation] != "" {
 		return nil
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, AnnotationDraining, now.UTC().Format(time.RFC3339))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, d.annotation, now.UTC().Format(time.RFC3339))
 	if _, err := d.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cordon Node %s: %w", name, err)
 	}

@@ -48,6 +48,8 @@ type Machine struct {
 	HasNode bool
 	// Orphaned is set if it has no ManagedResource.
 	Orphaned bool
+	// Update is the state of its updates in place.
+	Update
 }
 
 // Phase returns the state of the machine.

@@ -47,6 +47,7 @@ func withNodes(machines []Machine, nodes []corev1.Node) []Machine {
 			continue
 		}
 		machines[i].HasNode = true
+		machines[i].Update = updateOf(&nodes[at], machines[i].Update)
 		if since, err := time.Parse(time.RFC3339, nodes[at].Annotations[AnnotationDraining]); err == nil {
 			machines[i].Draining = since
 		}

@@ -81,6 +81,9 @@ func (d Deployment) annotations(others map[string]string) map[string]string {
 		others = map[string]string{}
 	}
 	others[AnnotationImageVersion] = d.MachineImage.Version
+	if d.InPlaceHash != "" {
+		others[AnnotationUpdated] = d.InPlaceHash
+	}
 	return others
 }
 
@@ -180,5 +183,6 @@ func fromMeta(object client.Object) Machine {
 		Name: labels[local.LabelMachine], Deployment: labels[LabelDeployment], Class: labels[LabelClass],
 		Pool: labels[constants.LabelWorkerPool], ImageVersion: object.GetAnnotations()[AnnotationImageVersion],
 		Created: object.GetCreationTimestamp().Time, Deleting: object.GetDeletionTimestamp() != nil,
+		Update: Update{Hash: object.GetAnnotations()[AnnotationUpdated]},
 	}
 }

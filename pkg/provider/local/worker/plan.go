@@ -43,8 +43,11 @@ type outcome struct {
 	Removed []string
 	// Waiting contains the reasons why the Worker is not finished. It is empty if it is.
 	Waiting []string
-	// Failed contains the reasons why broken machines are replaced.
+	// Failed contains the reasons why broken machines are replaced, and why updates in place do not continue.
 	Failed []string
+	// Updates are the updates in place, and Updated the hashes of the pools whose machines are all updated.
+	Updates []UpdateStep
+	Updated map[string]string
 	// Next is when the next reconcile is due without a change, or zero for never.
 	Next time.Time
 }
@@ -70,7 +73,7 @@ func (in inputs) decide() (outcome, error) {
 		}
 	}
 	in.revoke(&out)
-	return out, nil
+	return out, in.decideUpdates(&out)
 }
 
 // decideOne adds the next actions for one deployment.
@@ -92,6 +95,7 @@ func (in inputs) decideOne(deployment Deployment, out *outcome) error {
 		case remove:
 			out.Plan.Tombstones = append(out.Plan.Tombstones, flow.Tombstone{Key: in.key(m.Name)})
 		case m.Orphaned && !m.Deleting && m.Class == deployment.Class:
+			deployment.InPlaceHash = m.Hash // the machine is as it was
 			out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, m.Name, nil))
 		}
 	}

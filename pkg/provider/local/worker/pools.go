@@ -10,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/providerlocal/validation"
 	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/workerpool"
 )
 
 // pools resolves the references of a Worker's pools, and returns the machine images that they use. Errors that users must
@@ -30,10 +32,11 @@ func pools(
 	if err != nil {
 		before = nil // written by another version; it is overwritten
 	}
+	hashes := inPlaceHashes(cluster.Shoot)
 	var found []Pool
 	var used []providerlocalv1alpha1.WorkerMachineImage
 	for i, one := range worker.Spec.Pools {
-		pool := Pool{WorkerPool: one}
+		pool := Pool{WorkerPool: one, InPlaceHash: hashes[one.Name]}
 		if pool.Config, err = workerConfig(one, field.NewPath("spec", "pools").Index(i).Child("providerConfig")); err != nil {
 			return nil, nil, extension.ConfigurationProblem(err)
 		}
@@ -55,6 +58,19 @@ func pools(
 		return strings.Compare(a.Name+" "+a.Version, b.Name+" "+b.Version)
 	})
 	return found, slices.Compact(used), nil
+}
+
+// inPlaceHashes returns the hashes of what is updated in place, by the names of the pools. Pools whose machines are replaced, and those that
+// are not valid, have none.
+func inPlaceHashes(shoot *corev1beta1.Shoot) map[string]string {
+	hashes := map[string]string{}
+	all, _ := workerpool.Of(shoot, nil) //nolint:errcheck // the pools that are valid are returned, too
+	for _, pool := range all {
+		if pool.Version != nil && pool.InPlace() {
+			hashes[pool.Worker.Name] = pool.InPlaceHash()
+		}
+	}
+	return hashes
 }
 
 // workerConfig decodes and validates the provider configuration of a pool.

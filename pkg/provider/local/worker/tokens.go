@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
+	localosc "github.com/trellis-k8s/trellis/pkg/provider/local/operatingsystemconfig"
 )
 
 const (
@@ -67,6 +68,9 @@ func (d Deployment) needsToken() bool {
 // userData returns the user data of a machine, with its name and its bootstrap token.
 func (d Deployment) userData(name string, token *bootstrapToken) []byte {
 	data := bytes.ReplaceAll(d.UserData, []byte(operatingsystemconfig.PlaceholderMachine), []byte(prefixMachine+name))
+	if d.InPlaceHash != "" {
+		data = localosc.WithVersion(data, d.MachineImage.Version)
+	}
 	if token == nil {
 		return data
 	}
