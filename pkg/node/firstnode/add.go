@@ -48,7 +48,9 @@ func toSecret(_ context.Context, object *corev1.Node) []reconcile.Request {
 // poolChanged passes changes of configurations, and of what the controller wrote.
 func poolChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 	return predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-		UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return poolOf(e.ObjectOld) != poolOf(e.ObjectNew) },
+		UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
+			return poolOf(e.ObjectOld) != poolOf(e.ObjectNew)
+		},
 		DeleteFunc: func(event.TypedDeleteEvent[*metav1.PartialObjectMetadata]) bool { return false },
 	}
 }

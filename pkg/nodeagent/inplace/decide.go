@@ -22,8 +22,8 @@ import (
 // The signs of machine-controller-manager and of node agents on a Node.
 const (
 	// Condition with ReasonReady says that the Pods of the Node are gone, so that it may be updated.
-	Condition   corev1.NodeConditionType = "InPlaceUpdate"
-	ReasonReady                          = "ReadyForUpdate"
+	Condition   = corev1.NodeConditionType("InPlaceUpdate")
+	ReasonReady = "ReadyForUpdate"
 	// LabelResult is the result of the update, Successful or Failed. AnnotationReason says why it failed.
 	LabelResult      = "node.machine.sapcloud.io/update-result"
 	Successful       = "successful"

@@ -103,7 +103,7 @@ func (u *Updater) Plan(wanted, last *osc.Config, node *corev1.Node) (plan Plan, 
 		return Plan{}, err
 	}
 	if plan.begun != nil {
-		plan.Updates = plan.begun.Updates.and(plan.Updates)
+		plan.Updates = plan.begun.and(plan.Updates)
 	}
 	plan.MayBegin = plan.begun != nil || !plan.Any() || MayBegin(node)
 	return plan, nil

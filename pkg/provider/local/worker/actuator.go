@@ -99,11 +99,12 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 
 // again sets when the next reconcile is due.
 func (a *Actuator) again(result extension.Result, in inputs, out outcome) extension.Result {
-	if len(out.Drain) > 0 || anyDraining(in.machines) || len(out.Updates) > 0 {
+	switch {
+	case len(out.Drain) > 0 || anyDraining(in.machines) || len(out.Updates) > 0:
 		result.Again = drainEvery
-	} else if in.choosesUpdates(out.Updated) {
+	case in.choosesUpdates(out.Updated):
 		result.Again = chosenEvery
-	} else if !out.Next.IsZero() {
+	case !out.Next.IsZero():
 		result.Again = max(out.Next.Sub(in.now), time.Second)
 	}
 	return result

@@ -15,9 +15,10 @@ import (
 const (
 	// AnnotationUpdated on a machine and its Node is the hash of what was last updated in place. The Node has the newer one.
 	AnnotationUpdated = "local.provider.extensions.gardener.cloud/in-place-hash"
-	// AnnotationUpdating on a Node is the time when its update in place began, and AnnotationTarget the hash to which it is updated.
+	// AnnotationUpdating on a Node is the time when its update in place began.
 	AnnotationUpdating = "local.provider.extensions.gardener.cloud/updating-since"
-	AnnotationTarget   = "local.provider.extensions.gardener.cloud/updating-to"
+	// AnnotationTarget on such a Node is the hash to which it is updated.
+	AnnotationTarget = "local.provider.extensions.gardener.cloud/updating-to"
 	// LabelSelected is the label with which users choose a Node of a pool with the strategy ManualInPlaceUpdate for its update
 	// (machine-controller-manager).
 	LabelSelected = "node.machine.sapcloud.io/selected-for-update"

@@ -73,7 +73,8 @@ func (in inputs) decide() (outcome, error) {
 		}
 	}
 	in.revoke(&out)
-	return out, in.decideUpdates(&out)
+	err := in.decideUpdates(&out)
+	return out, err
 }
 
 // decideOne adds the next actions for one deployment.

@@ -64,7 +64,7 @@ func pools(
 // are not valid, have none.
 func inPlaceHashes(shoot *corev1beta1.Shoot) map[string]string {
 	hashes := map[string]string{}
-	all, _ := workerpool.Of(shoot, nil) //nolint:errcheck // the pools that are valid are returned, too
+	all, _ := workerpool.Of(shoot, nil) // the pools that are valid are returned, too
 	for _, pool := range all {
 		if pool.Version != nil && pool.InPlace() {
 			hashes[pool.Worker.Name] = pool.InPlaceHash()
