@@ -225,3 +225,42 @@ func TestInPlaceRotation(t *testing.T) {
 		t.Errorf("kubelet was restarted %d times, with the kubeconfig\n%s", m.count(paths.KubeletUnit), bootstrap)
 	}
 }
+
+// TestInPlaceKilled kills the node agent before some of the effects of an update in place. The next process goes on, and repeats no step that
+// was recorded: kubelet never loses its certificate without the means to get another one.
+func TestInPlaceKilled(t *testing.T) {
+	t.Parallel()
+	m := newMachineInPlace(t, "inplace-killed")
+	m.commands["update-system"] = func() error { m.runSystem(m.wantedSystem, "boot-1"); return nil }
+	m.onStart = map[string]func(){paths.KubeletUnit: func() {
+		if !m.exists(paths.KubeletCertificate) && !strings.Contains(m.read(paths.KubeletBootstrap), "client-certificate-data") {
+			t.Error("kubelet is started without a certificate")
+		}
+		m.write(paths.KubeletCertificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("new")})))
+	}}
+	checksum := m.offer(inPlace("1.0.0", "1.30.0"))
+	stop := m.start()
+	m.join()
+	m.applied(checksum)
+	stop()
+	m.write(paths.KubeletCertificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("old")})))
+	for i, allowed := range []int{0, 2, 5, 9, 12, 14, 16, 18, 20, 22} {
+		m.wantedSystem = fmt.Sprintf("1.0.%d", i+1)
+		changed := inPlace(m.wantedSystem, fmt.Sprintf("1.%d.0", 31+i))
+		at := metav1.NewTime(time.Unix(1e9+int64(i), 0))
+		changed.Spec.InPlaceUpdates.CredentialsRotation = &extensionsv1alpha1.CredentialsRotation{
+			CertificateAuthorities: &extensionsv1alpha1.CARotation{LastInitiationTime: &at},
+		}
+		before := m.certificate().SerialNumber
+		checksum := m.offer(changed)
+		m.drained(true)
+		m.killed(allowed)
+		stop := m.start()
+		m.updated(inplace.Successful, "")
+		m.applied(checksum)
+		stop()
+		if m.exists(paths.InPlaceUpdate) || m.certificate().SerialNumber.Cmp(before) == 0 {
+			t.Errorf("after %d effects: the update has not ended, or the node agent has its old certificate", allowed)
+		}
+	}
+}

@@ -58,6 +58,8 @@ type machine struct {
 	// commands are further programs of the machine, and onStart what its units do when they start.
 	commands map[string]func() error
 	onStart  map[string]func()
+	// wantedSystem is the version of the operating system to which a test updates it.
+	wantedSystem string
 	// effects counts changes. The one with the number killAt, and all behind it, are not made.
 	effects, killAt int
 	starts          int
