@@ -79,7 +79,7 @@ func (p pool) choose(nodes []node) (node, bool) {
 	for _, prefers := range []func(node) bool{
 		func(n node) bool { return n.name == name && of == p.checksum },
 		func(n node) bool { return n.applied == p.checksum },
-		func(n node) bool { return n.name == name && n.applied == of && n.applied != p.tried && !n.ready },
+		func(n node) bool { return n.name == name && of != p.tried && !n.ready },
 		func(n node) bool { return n.ready },
 	} {
 		if i := slices.IndexFunc(nodes, func(n node) bool { return !n.leaving && n.applied != "" && prefers(n) }); i >= 0 {

@@ -51,6 +51,8 @@ func TestDecide(t *testing.T) {
 		"it is deleted":                     {pool{"new", "b/new", "old", false}, []node{on("a", "old"), on("c", "old")}, "a/new", "old", 0},
 		"it is replaced":                    {pool{"new", "b/new", "old", false}, []node{on("a", "old"), on("z", "new", down(time.Minute))}, "z/new", "old", 0},
 		"the next one is tried where it is": {pool{"newer", "b/new", "old", false}, []node{on("a", "old"), on("b", "new", down(time.Minute))}, "b/newer", "old", 0},
+		"also if it could not be applied":   {pool{"newer", "b/new", "old", false}, []node{on("a", "old"), on("b", "old", down(time.Minute))}, "b/newer", "old", 0},
+		"it went down later":                {pool{"new", "b/old", "old", false}, []node{on("a", "old"), on("b", "old", down(time.Minute))}, "a/new", "old", 0},
 		"all went down just now":            {pool{"new", "a/new", "old", false}, []node{on("a", "new", down(time.Minute)), on("b", "old", down(2*time.Minute))}, "a/new", "old", 4 * time.Minute},
 		"all are down":                      {pool{"new", "a/new", "old", false}, []node{on("a", "new", down(time.Hour)), on("b", "old", down(allDown))}, "a/new", "new", 0},
 	} {
