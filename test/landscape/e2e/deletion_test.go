@@ -131,9 +131,9 @@ func (c *cluster) unmanaged(f *fleet.Fleet, key client.ObjectKey) {
 	must(c.t, c.Patch(c.ctx, &resourcesv1alpha1.ManagedResource{ObjectMeta: name}, client.RawPatch("application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, resourcesv1alpha1.AnnotationIgnore))))
 	manager := &appsv1.Deployment{ObjectMeta: name}
-	must(c.t, c.Patch(c.ctx, manager, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":0}}`))))
 	c.eventually("the resource-manager of the Shoot is stopped", func() error {
-		if err := c.Get(c.ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
+		// The resource-manager of the seed may be correcting the Deployment when it reads the annotation.
+		if err := c.Patch(c.ctx, manager, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":0}}`))); err != nil {
 			return err
 		}
 		if manager.Status.Replicas != 0 || *manager.Spec.Replicas != 0 {
