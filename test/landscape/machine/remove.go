@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -79,10 +81,37 @@ func kill(ctx context.Context, groups []string) error {
 			}
 		}
 		if len(alive) > 0 {
-			return fmt.Errorf("processes are still running: %s", strings.Join(alive, ", "))
+			return errors.Join(thaw(groups), fmt.Errorf("processes are still running: %s", strings.Join(alive, ", ")))
 		}
 		return nil
 	})
+}
+
+// thawed are the files of cgroups that freeze processes, with the content that ends that.
+var thawed = map[string]string{"freezer.state": "THAWED", "cgroup.freeze": "0"}
+
+// thaw lets frozen processes continue. A killed process ends only then: runc freezes a container while it changes its limits, and leaves it
+// frozen if it is killed itself.
+func thaw(groups []string) error {
+	var errs []error
+	for _, group := range groups {
+		errs = append(errs, filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
+			content, freezes := thawed[filepath.Base(path)]
+			if err != nil || !freezes {
+				return ignoreNotExist(err)
+			}
+			return ignoreNotExist(os.WriteFile(path, []byte(content), 0o600))
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// ignoreNotExist returns nil for cgroups that have ended meanwhile.
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
 }
 
 func isZombie(pid int) bool {
