@@ -212,17 +212,23 @@ func processes(groups []string) ([]int, error) {
 	return sorted, nil
 }
 
+// below returns a cgroup and its descendants, outermost first.
+func below(group string) ([]string, error) {
+	var all []string
+	err := filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			all = append(all, path)
+		}
+		return ignoreMissing(err)
+	})
+	return all, err
+}
+
 // removeGroups removes cgroups, innermost first.
 func removeGroups(groups []string) error {
 	var errs []error
 	for _, group := range groups {
-		var all []string
-		err := filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && entry.IsDir() {
-				all = append(all, path)
-			}
-			return ignoreMissing(err)
-		})
+		all, err := below(group)
 		errs = append(errs, err)
 		for _, directory := range slices.Backward(all) {
 			if err := os.Remove(directory); err != nil && !errors.Is(err, fs.ErrNotExist) {

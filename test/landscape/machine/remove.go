@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,23 +94,19 @@ var thawed = map[string]string{"freezer.state": "THAWED", "cgroup.freeze": "0"}
 func thaw(groups []string) error {
 	var errs []error
 	for _, group := range groups {
-		errs = append(errs, filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
-			content, freezes := thawed[filepath.Base(path)]
-			if err != nil || !freezes {
-				return ignoreNotExist(err)
+		directories, err := below(group)
+		errs = append(errs, err)
+		for _, directory := range directories {
+			for name, content := range thawed {
+				path := filepath.Join(directory, name)
+				if _, err := os.Stat(path); err != nil {
+					continue
+				}
+				errs = append(errs, ignoreMissing(os.WriteFile(path, []byte(content), 0o600)))
 			}
-			return ignoreNotExist(os.WriteFile(path, []byte(content), 0o600))
-		}))
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// ignoreNotExist returns nil for cgroups that have ended meanwhile.
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-		return nil
-	}
-	return err
 }
 
 func isZombie(pid int) bool {
