@@ -3,6 +3,9 @@
 package node
 
 import (
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -15,6 +18,20 @@ const AnnotationReconciliationDelay = "node-agent.gardener.cloud/reconciliation-
 
 // TaintLeaving is the taint of Nodes that are about to be replaced (machine-controller-manager).
 const TaintLeaving = "deployment.machine.sapcloud.io/prefer-no-schedule"
+
+// IsLeaving reports whether a Node is about to be replaced.
+func IsLeaving(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintLeaving })
+}
+
+// AppliedAt returns when a node applied its configuration, in UTC; zero if it does not say so.
+func AppliedAt(node *corev1.Node) time.Time {
+	at, err := time.Parse(time.RFC3339, node.Annotations[constants.AnnotationNodeAgentAppliedAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
 
 // Reduce returns a copy of a Node with only the needed fields: identity, labels, the annotations of node agents, taints
 // and unschedulable, addresses, and whether it is ready, and since when it is not. Kubelets report much more in each status, mostly images. Objects other than Nodes

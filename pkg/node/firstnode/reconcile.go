@@ -107,12 +107,8 @@ func nodesOf(items []corev1.Node) []node {
 func nodeOf(object *corev1.Node) node {
 	of := node{
 		name: object.Name, applied: object.Annotations[constants.AnnotationChecksumCloudConfigData],
-		leaving: object.DeletionTimestamp != nil ||
-			slices.ContainsFunc(object.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == nodepkg.TaintLeaving }),
+		appliedAt: nodepkg.AppliedAt(object), leaving: object.DeletionTimestamp != nil || nodepkg.IsLeaving(object),
 		notReadySince: object.CreationTimestamp.UTC(),
-	}
-	if at, err := time.Parse(time.RFC3339, object.Annotations[constants.AnnotationNodeAgentAppliedAt]); err == nil {
-		of.appliedAt = at.UTC()
 	}
 	for _, condition := range object.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,10 +180,7 @@ func nodeOf(node *corev1.Node) Node {
 	found := Node{
 		Name: node.Name, Pool: node.Labels[constants.LabelWorkerPool], Secret: node.Labels[constants.LabelWorkerPoolNodeAgentSecretName],
 		Applied: node.Annotations[annotationApplied], Kubelet: node.Status.NodeInfo.KubeletVersion, Problem: problem, Pressure: pressure,
-		Leaving: slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == nodepkg.TaintLeaving }),
-	}
-	if at, err := time.Parse(time.RFC3339, node.Annotations[constants.AnnotationNodeAgentAppliedAt]); err == nil {
-		found.AppliedAt = at.UTC()
+		Leaving: nodepkg.IsLeaving(node), AppliedAt: nodepkg.AppliedAt(node),
 	}
 	if i := slices.IndexFunc(node.Status.Conditions, isNotReady); i >= 0 {
 		found.NotReadySince = node.Status.Conditions[i].LastTransitionTime.UTC()
