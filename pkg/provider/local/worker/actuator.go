@@ -74,9 +74,7 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 	if err := errors.Join(a.beginDrains(ctx, kube, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans)); err != nil {
 		return extension.Result{}, err
 	}
-	if err := a.updateInPlace(ctx, kube, out.Updates, in.now); err != nil {
-		return extension.Result{}, err
-	}
+	notUpdated := a.updateInPlace(ctx, kube, out.Updates, in.now) // machines are created and replaced nevertheless
 	if !a.Machines.Simulated && kube != nil {
 		if err := deleteNodes(ctx, kube, withoutMachine(nodes, in.machines, out.Removed)); err != nil && !in.hibernated {
 			return extension.Result{}, err
@@ -87,7 +85,7 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 	}
 	in.reportUpdated(worker, out.Updated)
 	result, err := a.emitter(out.Plan).Reconcile(ctx, worker, cluster)
-	if err != nil || result.Waiting == "" && len(out.Waiting) == 0 {
+	if err = errors.Join(notUpdated, err); err != nil || result.Waiting == "" && len(out.Waiting) == 0 {
 		return a.again(result, in, out), err
 	}
 	result.Waiting = strings.Join(append(out.Waiting, out.Failed...), "; ")
