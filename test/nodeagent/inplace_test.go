@@ -79,10 +79,7 @@ func newMachineInPlace(t *testing.T, prefix string) *machine {
 func TestInPlace(t *testing.T) {
 	t.Parallel()
 	m := newMachineInPlace(t, "inplace")
-	checksum := m.offer(inPlace("1.0.0", "1.37.1"))
-	m.start()
-	m.join()
-	m.applied(checksum)
+	m.joined(inPlace("1.0.0", "1.37.1"))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: m.name},
 		Spec:       corev1.PodSpec{NodeName: m.name, Containers: []corev1.Container{{Name: "a", Image: "a"}}},
@@ -100,7 +97,7 @@ func TestInPlace(t *testing.T) {
 		m.runSystem("2.0.0", "boot-1")
 		return nil
 	}
-	checksum = m.offer(inPlace("2.0.0", "1.38.0"))
+	checksum := m.offer(inPlace("2.0.0", "1.38.0"))
 	for range 20 {
 		m.tick()
 	}
@@ -138,10 +135,7 @@ func TestInPlace(t *testing.T) {
 func TestInPlaceFails(t *testing.T) {
 	t.Parallel()
 	m := newMachineInPlace(t, "inplace-fails")
-	checksum := m.offer(inPlace("1.0.0", "1.37.1"))
-	stop := m.start()
-	m.join()
-	m.applied(checksum)
+	stop := m.joined(inPlace("1.0.0", "1.37.1"))
 	tries := 0
 	m.commands["update-system"] = func() error { tries++; return errors.New("invalid arguments") }
 	m.offer(inPlace("2.0.0", "1.37.1"))
@@ -173,7 +167,7 @@ func TestInPlaceFails(t *testing.T) {
 
 	// A start with the new version ends the update.
 	m.drained(true)
-	checksum = m.offer(inPlace("3.0.1", "1.37.1"))
+	checksum := m.offer(inPlace("3.0.1", "1.37.1"))
 	kit.EventuallyTrue(t, "the node agent waits for the start of the machine again", func() bool {
 		m.tick()
 		got := m.read(paths.InPlaceUpdate)
@@ -190,10 +184,7 @@ func TestInPlaceFails(t *testing.T) {
 func TestInPlaceRotation(t *testing.T) {
 	t.Parallel()
 	m := newMachineInPlace(t, "inplace-ca")
-	checksum := m.offer(inPlace("1.0.0", "1.37.1"))
-	m.start()
-	m.join()
-	m.applied(checksum)
+	m.joined(inPlace("1.0.0", "1.37.1"))
 	before := m.certificate().SerialNumber
 	old := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("old")})) + string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("key")}))
 	m.write(paths.KubeletCertificate, old)
@@ -213,7 +204,7 @@ func TestInPlaceRotation(t *testing.T) {
 		CertificateAuthorities: &extensionsv1alpha1.CARotation{LastInitiationTime: &now},
 		ServiceAccountKey:      &extensionsv1alpha1.ServiceAccountKeyRotation{LastInitiationTime: &now},
 	}
-	checksum = m.offer(rotated)
+	checksum := m.offer(rotated)
 	m.drained(true)
 	m.updated(inplace.Successful, "")
 	m.applied(checksum)
@@ -238,10 +229,7 @@ func TestInPlaceKilled(t *testing.T) {
 		}
 		m.write(paths.KubeletCertificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("new")})))
 	}}
-	checksum := m.offer(inPlace("1.0.0", "1.30.0"))
-	stop := m.start()
-	m.join()
-	m.applied(checksum)
+	stop := m.joined(inPlace("1.0.0", "1.30.0"))
 	stop()
 	m.write(paths.KubeletCertificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("old")})))
 	for i, allowed := range []int{0, 2, 5, 9, 12, 14, 16, 18, 20, 22} {
