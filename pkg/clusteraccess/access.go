@@ -19,6 +19,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -56,11 +57,13 @@ func Connect(c Connection) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
-	return client.New(&rest.Config{
+	config := &rest.Config{
 		Host: c.Host, Timeout: timeout, QPS: c.QPS, Burst: cmp.Or(c.Burst, int(c.QPS)), TLSClientConfig: rest.TLSClientConfig{
 			ServerName: c.ServerName, CAData: c.Bundle[secrets.KeyBundleCert], CertData: credentials.Certificate, KeyData: credentials.Key,
 		},
-	}, client.Options{Scheme: c.Scheme})
+	}
+	restclient.Tune(config)
+	return client.New(config, client.Options{Scheme: c.Scheme})
 }
 
 // RequestToken creates the ServiceAccount and the rights of a resource-manager in the cluster, and requests a token for it.

@@ -18,6 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
 )
@@ -107,6 +108,7 @@ func (r *reconciler) watchConfig(namespace string, signer map[string][]byte, tru
 	if r.options.Address != nil {
 		config.Host = r.options.Address(namespace)
 	}
+	restclient.Tune(config)
 	return config, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -58,6 +59,7 @@ func (r *reconciler) askHealth(ctx context.Context, namespace, token string, tru
 	if r.options.Address != nil {
 		config.Host = r.options.Address(namespace)
 	}
+	restclient.Tune(config)
 	config.GroupVersion, config.NegotiatedSerializer = &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	server, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {

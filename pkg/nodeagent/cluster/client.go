@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 )
 
 // requestTimeout limits each request but watches.
@@ -42,6 +44,8 @@ func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.DisableCompression = true // objects are small, and the API server would have a compressor for each watch of each node
+	config.Wrap(restclient.NoRedirects)
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the connection to the API server: %w", err)

@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 )
 
 const (
@@ -121,5 +122,6 @@ func shootConfig(namespace string, kubeconfig, token []byte) (*rest.Config, erro
 	if len(config.CAData) == 0 {
 		return nil, fmt.Errorf("the generic kubeconfig has no certificate authorities")
 	}
+	restclient.Tune(config)
 	return config, nil
 }
