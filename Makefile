@@ -214,6 +214,14 @@ bench-garden: controlplane build bin/bench-garden ## Measure the controller-mana
 bin/bench-garden:
 	@$(GO) build -o $@ ./test/bench-garden
 
+.PHONY: bench-gardenlet
+bench-gardenlet: controlplane build bin/bench-gardenlet ## Measure gardenlet on a Seed with 1,000 Shoots (40 minutes; BENCHGARDENLETFLAGS, see docs/gardenlet.md).
+	bin/bench-gardenlet $(BENCHGARDENLETFLAGS)
+
+.PHONY: bin/bench-gardenlet
+bin/bench-gardenlet:
+	@$(GO) build -o $@ ./test/bench-gardenlet
+
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,13 +14,10 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 const (
-	// writers is the number of concurrent requests for objects.
-	writers = 16
-	// version is that of Kubernetes in all Shoots.
-	version = "1.37.1"
 	// namespaceGarden has the leases of the programs, and namespaceLeases those of the Seeds. The chart of the API server contains the latter.
 	namespaceGarden, namespaceLeases = "garden", "gardener-system-seed-lease"
 	// secretDomain has the credentials of the domains of all Seeds.
@@ -32,41 +28,6 @@ const (
 
 func seedName(i int) string    { return fmt.Sprintf("seed-%02d", i) }
 func projectName(i int) string { return fmt.Sprintf("p%03d", i) }
-
-// each calls create for the numbers below count, with several at once.
-func each(ctx context.Context, count int, create func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for i := range count {
-		group.Go(func() error { return create(ctx, i) })
-	}
-	return group.Wait()
-}
-
-func cloudProfile() *corev1beta1.CloudProfile {
-	return &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
-		Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
-		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: version}}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{
-			ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
-			Architectures: []string{"amd64"},
-		}}}},
-		MachineTypes: []corev1beta1.MachineType{{
-			Name: "local", CPU: resource.MustParse("2"), GPU: resource.MustParse("0"), Memory: resource.MustParse("4Gi"), Architecture: ptr.To("amd64"),
-		}},
-	}}
-}
-
-// registration is that of the extension that Seeds and Shoots need.
-func registration() *corev1beta1.ControllerRegistration {
-	made := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}
-	for _, kind := range []string{
-		corev1beta1.KindControlPlane, corev1beta1.KindInfrastructure, corev1beta1.KindWorker, corev1beta1.KindDNSRecord,
-	} {
-		made.Spec.Resources = append(made.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "local"})
-	}
-	return made
-}
 
 // createSeed creates a Seed and reports that its gardenlet has set it up.
 func (g *world) createSeed(ctx context.Context, i int) error {
@@ -131,7 +92,7 @@ func (g *world) renewAll(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := each(ctx, g.options.Seeds, g.renew); err != nil && ctx.Err() == nil {
+		if err := measure.Each(ctx, 0, g.options.Seeds, g.renew); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -146,19 +107,9 @@ func (g *world) createProject(ctx context.Context, i int) error {
 	return nil
 }
 
-// shoot returns a Shoot without workers, whose maintenance is half a day away.
+// shoot returns a Shoot in one of the Projects.
 func (g *world) shoot(i int) *corev1beta1.Shoot {
-	begin := time.Now().UTC().Add(12 * time.Hour)
-	return &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: constants.PrefixProjectNamespace + projectName(i%g.options.Projects), Name: fmt.Sprintf("s%05d", i)},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local",
-			Kubernetes: corev1beta1.Kubernetes{Version: version}, Provider: corev1beta1.Provider{Type: "local"},
-			Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{
-				Begin: begin.Format("150405+0000"), End: begin.Add(time.Hour).Format("150405+0000"),
-			}},
-		},
-	}
+	return measure.Shoot(constants.PrefixProjectNamespace+projectName(i%g.options.Projects), fmt.Sprintf("s%05d", i))
 }
 
 func (g *world) createShoot(ctx context.Context, i int) error {
@@ -175,7 +126,7 @@ func (g *world) succeed(ctx context.Context) error {
 	if err := g.List(ctx, shoots); err != nil {
 		return fmt.Errorf("list the Shoots: %w", err)
 	}
-	return each(ctx, len(shoots.Items), func(ctx context.Context, i int) error {
+	return measure.Each(ctx, 0, len(shoots.Items), func(ctx context.Context, i int) error {
 		shoot := &shoots.Items[i]
 		before := client.MergeFrom(shoot.DeepCopy())
 		shoot.Status.LastOperation = &corev1beta1.LastOperation{

@@ -102,14 +102,14 @@ func (g *world) say(format string, args ...any) {
 func (g *world) measure(ctx context.Context) error {
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceGarden}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceGarden, Name: secretDomain}}, cloudProfile(), registration(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceGarden, Name: secretDomain}}, measure.CloudProfile(), measure.Registration(),
 	} {
 		if err := g.Create(ctx, object); err != nil {
 			return fmt.Errorf("create %s: %w", object.GetName(), err)
 		}
 	}
 	for _, one := range g.programs {
-		if err := one.start(ctx); err != nil {
+		if _, err := one.Start(ctx); err != nil {
 			return err
 		}
 	}
@@ -131,11 +131,11 @@ func (g *world) measure(ctx context.Context) error {
 // fill creates all objects, and waits until the Projects are ready and the Shoots have a Seed.
 func (g *world) fill(ctx context.Context) error {
 	g.say("creating %d Seeds and %d Projects", g.options.Seeds, g.options.Projects)
-	if err := each(ctx, g.options.Seeds, g.createSeed); err != nil {
+	if err := measure.Each(ctx, 0, g.options.Seeds, g.createSeed); err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := each(ctx, g.options.Projects, g.createProject); err != nil {
+	if err := measure.Each(ctx, 0, g.options.Projects, g.createProject); err != nil {
 		return err
 	}
 	if err := g.await(ctx, "Projects are ready", &corev1beta1.ProjectList{}, func(object runtime.Object) bool {
@@ -145,19 +145,19 @@ func (g *world) fill(ctx context.Context) error {
 		return err
 	}
 	g.results.Projects = time.Since(began)
-	scheduler := g.programs[slices.IndexFunc(g.programs, func(one *program) bool { return one.name == "scheduler" })]
-	if err := scheduler.stop(); err != nil {
+	scheduler := g.programs[slices.IndexFunc(g.programs, func(one *program) bool { return one.Name == "scheduler" })]
+	if err := scheduler.Stop(); err != nil {
 		return err
 	}
 	g.say("creating %d Shoots", g.options.Shoots)
 	began = time.Now()
-	if err := each(ctx, g.options.Shoots, g.createShoot); err != nil {
+	if err := measure.Each(ctx, 0, g.options.Shoots, g.createShoot); err != nil {
 		return err
 	}
 	g.results.Created = time.Since(began)
 	g.say("scheduling them")
 	began = time.Now()
-	if err := scheduler.start(ctx); err != nil {
+	if _, err := scheduler.Start(ctx); err != nil {
 		return err
 	}
 	if err := g.awaitScheduled(ctx); err != nil {
@@ -211,12 +211,12 @@ func (g *world) rest(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := g.count(func(f *figures, sent measure.Tally, memory int64) { f.AtRest, f.Memory = sent, memory }); err != nil {
+	if err := g.count(ctx, func(f *figures, sent measure.Tally, memory int64) { f.AtRest, f.Memory = sent, memory }); err != nil {
 		return err
 	}
 	for _, one := range g.programs {
 		for _, request := range g.audit.Some(one.sent, named) {
-			g.say("%s was not at rest: %s %s %s", one.name, request.Verb, request.Resource, request.Object)
+			g.say("%s was not at rest: %s %s %s", one.Name, request.Verb, request.Resource, request.Object)
 		}
 	}
 	return nil
@@ -229,17 +229,17 @@ func (g *world) restart(ctx context.Context) error {
 		return err
 	}
 	for _, one := range g.programs {
-		if err := one.stop(); err != nil {
+		if err := one.Stop(); err != nil {
 			return err
 		}
-		if err := one.start(ctx); err != nil {
+		if _, err := one.Start(ctx); err != nil {
 			return err
 		}
 	}
 	if err := g.settle(ctx); err != nil {
 		return err
 	}
-	return g.count(func(f *figures, sent measure.Tally, memory int64) {
+	return g.count(ctx, func(f *figures, sent measure.Tally, memory int64) {
 		f.AfterRestart, f.MemoryAfterRestart = sent, memory
 	})
 }
@@ -257,19 +257,19 @@ func (g *world) settle(ctx context.Context) error {
 }
 
 // count records the requests of each program since the last [measure.Audit.Skip], and its memory.
-func (g *world) count(record func(f *figures, sent measure.Tally, memory int64)) error {
+func (g *world) count(ctx context.Context, record func(f *figures, sent measure.Tally, memory int64)) error {
 	if _, err := g.audit.Read(); err != nil {
 		return err
 	}
 	for i, one := range g.programs {
-		memory, err := measure.MemoryOf(one.process.PID())
+		memory, err := one.Memory(ctx)
 		if err != nil {
 			return err
 		}
 		if i == len(g.results.Programs) {
-			g.results.Programs = append(g.results.Programs, figures{Name: one.name})
+			g.results.Programs = append(g.results.Programs, figures{Name: one.Name})
 		}
-		record(&g.results.Programs[i], g.audit.Of(one.sent), memory.RSS)
+		record(&g.results.Programs[i], g.audit.Of(one.sent), memory.Resident)
 	}
 	return nil
 }

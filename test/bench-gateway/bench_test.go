@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // TestReport checks the figures of a report.
@@ -14,11 +15,11 @@ func TestReport(t *testing.T) {
 	r := results{Options: options{Hosts: 3, Connections: 100}, Turns: []turn{
 		{
 			Shoots: 10, Start: time.Second, NewHosts: []time.Duration{3e6, 1e6, 2e6}, Connections: []time.Duration{1e6},
-			Memory: memory{Resident: 20 << 20, Heap: 10 << 20}, WithConnections: memory{Resident: 21 << 20},
+			Memory: measure.ProgramMemory{Resident: 20 << 20, Heap: 10 << 20}, WithConnections: measure.ProgramMemory{Resident: 21 << 20},
 		},
 		{
 			Shoots: 1034, Start: 2 * time.Second, NewHosts: []time.Duration{4e6, 4e6, 4e6}, Connections: []time.Duration{1e6},
-			Memory: memory{Resident: 28 << 20, Heap: 15 << 20}, WithConnections: memory{Resident: 29 << 20},
+			Memory: measure.ProgramMemory{Resident: 28 << 20, Heap: 15 << 20}, WithConnections: measure.ProgramMemory{Resident: 29 << 20},
 		},
 	}}
 	var text bytes.Buffer

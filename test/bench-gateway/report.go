@@ -27,8 +27,8 @@ type turn struct {
 	NewHosts    []time.Duration `json:"newHosts"`
 	Connections []time.Duration `json:"connections"`
 	// Memory is that without connections, and WithConnections that with the connections of the options.
-	Memory          memory `json:"memory"`
-	WithConnections memory `json:"withConnections"`
+	Memory          measure.ProgramMemory `json:"memory"`
+	WithConnections measure.ProgramMemory `json:"withConnections"`
 }
 
 // publish writes the results in a form: table, markdown or json.

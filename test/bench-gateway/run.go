@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // definitionsTimeout is how long the API server may take to serve the kinds of the Gateway API.
@@ -56,7 +57,7 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	if err != nil {
 		return fmt.Errorf("--binary: %w", err)
 	}
-	b.gateway = &gateway{cp: cp, binary: binary}
+	b.gateway = newGateway(cp, binary)
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
@@ -88,21 +89,21 @@ func (b *bench) measure(ctx context.Context) error {
 func (b *bench) measureWith(ctx context.Context, shoots int) (_ *turn, err error) {
 	one := &turn{Shoots: shoots}
 	b.say("starting the gateway until its status is settled")
-	if one.Start, err = b.gateway.start(ctx); err != nil {
+	if one.Start, err = b.gateway.Start(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.gateway.stop()) }()
+	defer func() { err = errors.Join(err, b.gateway.Stop()) }()
 	if err := b.seed.awaitStatus(ctx, shoots); err != nil {
 		return nil, err
 	}
 	// A second process has no garbage of the first status of each route.
-	if err := b.gateway.stop(); err != nil {
+	if err := b.gateway.Stop(); err != nil {
 		return nil, err
 	}
-	if one.Start, err = b.gateway.start(ctx); err != nil {
+	if one.Start, err = b.gateway.Start(ctx); err != nil {
 		return nil, err
 	}
-	if one.Memory, err = b.gateway.memory(ctx); err != nil {
+	if one.Memory, err = b.gateway.Memory(ctx); err != nil {
 		return nil, err
 	}
 	b.say("%d connections", b.options.Hosts)
@@ -153,7 +154,7 @@ func (b *bench) measureHosts(ctx context.Context) (times []time.Duration, err er
 }
 
 // measureConnections returns the memory of the gateway while connections are open and silent.
-func (b *bench) measureConnections(ctx context.Context, shoots int) (memory, error) {
+func (b *bench) measureConnections(ctx context.Context, shoots int) (measure.ProgramMemory, error) {
 	var open []io.Closer
 	defer func() {
 		for _, one := range open {
@@ -163,11 +164,11 @@ func (b *bench) measureConnections(ctx context.Context, shoots int) (memory, err
 	for i := range b.options.Connections {
 		one, err := connect(ctx, b.gateway.address, host(i%shoots))
 		if err != nil {
-			return memory{}, err
+			return measure.ProgramMemory{}, err
 		}
 		open = append(open, one)
 	}
-	return b.gateway.memory(ctx)
+	return b.gateway.Memory(ctx)
 }
 
 // newSeed returns a seed with the kinds of the Gateway API and a gateway.

@@ -133,7 +133,7 @@ func (b *bench) prepare(ctx context.Context) error {
 // newManager returns the resource-manager to measure. Its files have the name as a prefix.
 func (b *bench) newManager(name, binary string) *measure.Manager {
 	return &measure.Manager{
-		ControlPlane: b.cp, Name: name, Binary: binary, Workers: b.options.Workers, SyncPeriod: b.options.SyncPeriod, Profile: b.options.Profile,
+		ControlPlane: b.cp, Name: name, Binary: binary, Workers: b.options.Workers, SyncPeriod: b.options.SyncPeriod, Profiler: measure.Profiler{Profile: b.options.Profile},
 	}
 }
 

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -47,14 +46,14 @@ controllers:
 
 // Manager is a measured resource-manager.
 type Manager struct {
+	Profiler
+
 	ControlPlane *controlplane.ControlPlane
 	// Name is the prefix of its file names, and Binary the program.
 	Name, Binary string
 	// Workers and SyncPeriod are concurrentSyncs and syncPeriod of its configuration.
 	Workers    int
 	SyncPeriod time.Duration
-	// Profile is the directory for profiles. If it is empty, none are taken.
-	Profile string
 	// Started is the start time of the last process, Ready the time it took to become ready, and Peak the greatest
 	// memory of all processes so far, in bytes.
 	Started time.Time
@@ -62,7 +61,6 @@ type Manager struct {
 	Peak    int64
 
 	process *controlplane.Process
-	metrics int
 	starts  int
 }
 
@@ -167,51 +165,6 @@ func ParseMetric(metrics, name string) (int64, error) {
 		}
 	}
 	return 0, nil
-}
-
-func (m *Manager) metricsURL(path string) string {
-	return fmt.Sprintf("http://127.0.0.1:%d%s", m.metrics, path)
-}
-
-// ProfileCPU records a CPU profile in the background if profiles are requested. The returned function waits for
-// it.
-func (m *Manager) ProfileCPU(ctx context.Context, name string, duration time.Duration) func() error {
-	if m.Profile == "" {
-		return func() error { return nil }
-	}
-	seconds := max(1, int(duration.Seconds()))
-	result := make(chan error, 1)
-	go func() {
-		result <- m.saveProfile(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), name+"-cpu")
-	}()
-	return func() error { return <-result }
-}
-
-// ProfileMemory records the memory in use and the allocations since the start, if profiles are requested.
-func (m *Manager) ProfileMemory(ctx context.Context, name string) error {
-	if m.Profile == "" {
-		return nil
-	}
-	return errors.Join(
-		m.saveProfile(ctx, "/debug/pprof/allocs", name+"-allocs"),
-		m.saveProfile(ctx, "/debug/pprof/heap?gc=1", name+"-heap"),
-	)
-}
-
-func (m *Manager) saveProfile(ctx context.Context, path, name string) (err error) {
-	if err := os.MkdirAll(m.Profile, 0o750); err != nil {
-		return fmt.Errorf("create the directory of profiles: %w", err)
-	}
-	file, err := os.Create(filepath.Join(m.Profile, name+".pprof"))
-	if err != nil {
-		return fmt.Errorf("save a profile: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	buffered := bufio.NewWriter(file)
-	if err := Fetch(ctx, m.metricsURL(path), buffered); err != nil {
-		return fmt.Errorf("take a profile: %w", err)
-	}
-	return buffered.Flush()
 }
 
 // Fetch copies the response of a URL.
