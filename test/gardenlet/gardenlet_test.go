@@ -39,7 +39,7 @@ func TestGardenlet(t *testing.T) {
 	}{
 		{"bootstrap", f.bootstraps}, {"lease", f.renewsLease}, {"tokens", f.keepsTokens}, {"network policies", f.emitsNetworkPolicies},
 		{"eviction requirements", f.restrictsEvictions}, {"operation", f.renewsKubeconfig}, {"access revoked", f.losesAccess}, {"rest", f.rests},
-		{"restart", f.restarts}, {"failover", f.failsOver}, {"garden away", f.survivesGarden}, {"writes", f.writesWhatItMay},
+		{"restart", f.restarts}, {"takeover", f.keepsTheLeader}, {"failover", f.failsOver}, {"garden away", f.survivesGarden}, {"writes", f.writesWhatItMay},
 	} {
 		before := f.T
 		if !t.Run(step.name, func(t *testing.T) { f.T = t; step.run() }) {
@@ -332,7 +332,7 @@ func (f *fixture) writesWhatItMay() {
 			"patch verticalpodautoscalers.autoscaling.k8s.io",
 		}},
 		{f.gardenAudit, gardenUser, []string{
-			"create seeds.core.gardener.cloud", "patch seeds.core.gardener.cloud", "patch seeds/status.core.gardener.cloud",
+			"create seeds.core.gardener.cloud", "update seeds.core.gardener.cloud", "patch seeds.core.gardener.cloud", "patch seeds/status.core.gardener.cloud",
 			"create " + leases, "update " + leases, "create events.events.k8s.io", "patch events.events.k8s.io", "delete secrets",
 			"create certificatesigningrequests.certificates.k8s.io", "patch serviceaccounts", "create serviceaccounts/token", tokens,
 		}},

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -63,13 +64,12 @@ func (g *gardenlet) prepare(ctx context.Context) (*gardenAccess, error) {
 	if err := networks.Check(ctx, g.seed, g.config.SeedConfig.Spec.Networks); err != nil {
 		return nil, err
 	}
-	accessor := access.Garden{SeedName: g.seedName, Config: g.config.GardenClientConnection, Seed: g.seed, Clock: g.clock}
+	accessor := g.accessor()
 	connection, err := accessor.Establish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get access to the garden: %w", err)
 	}
-	gardenConfig := connection.Config()
-	tune(gardenConfig, &g.config.GardenClientConnection.ClientConnectionConfiguration)
+	gardenConfig := g.gardenConfig(connection)
 	g.election.Guard(gardenConfig)
 	garden, err := newGardenCluster(gardenConfig, newGardenScheme(), g.seedName)
 	if err != nil {
@@ -86,6 +86,16 @@ func (g *gardenlet) prepare(ctx context.Context) (*gardenAccess, error) {
 		return nil, err
 	}
 	return &gardenAccess{garden, kube, &access.Renewer{Garden: accessor, Connection: connection}}, nil
+}
+
+func (g *gardenlet) accessor() access.Garden {
+	return access.Garden{SeedName: g.seedName, Config: g.config.GardenClientConnection, Seed: g.seed, Clock: g.clock}
+}
+
+func (g *gardenlet) gardenConfig(connection *access.Connection) *rest.Config {
+	config := connection.Config()
+	tune(config, &g.config.GardenClientConnection.ClientConnectionConfiguration)
+	return config
 }
 
 // register creates or updates the Seed, and waits until the garden has its namespace.
@@ -105,16 +115,18 @@ type gardenState struct {
 	// leads is set in the replica that is the leader.
 	leads   atomic.Bool
 	cluster atomic.Pointer[cluster.Cluster]
+	// takeover is the result of the check of a replica that does not lead.
+	takeover takeoverState
 }
 
-// Check returns an error until the cache is filled. A replica that does not lead has no cache, and is ready to take over.
+// Check returns an error until the cache is filled. A replica that does not lead has no cache: it is ready when it could take over.
 func (s *gardenState) Check(request *http.Request) error {
 	garden := s.cluster.Load()
 	switch {
 	case garden == nil && s.leads.Load():
 		return errors.New("the gardenlet has no access to the garden yet, or its Seed is not registered: see the log")
 	case garden == nil:
-		return nil
+		return s.takeover.check()
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), cacheProbeTimeout)
 	defer cancel()

@@ -40,7 +40,7 @@ func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) 
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(g.addHealthChecks(), mgr.Add(g)); err != nil {
+	if err := errors.Join(g.addHealthChecks(), mgr.Add(&takeover{g}), mgr.Add(g)); err != nil {
 		return err
 	}
 	mgr.Log.Info("This gardenlet is responsible for one Seed", "seed", g.seedName)

@@ -53,6 +53,29 @@ func (g Garden) Establish(ctx context.Context) (*Connection, error) {
 	return connection, g.refreshCA(ctx, connection)
 }
 
+// Present returns a connection with the credentials that exist, and changes nothing. It returns nil if Establish would have to request the first
+// ones.
+func (g Garden) Present(ctx context.Context) (*Connection, error) {
+	var config *rest.Config
+	if g.Config.KubeconfigSecret != nil {
+		own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
+		if err != nil {
+			return nil, err
+		}
+		config = own.config
+	}
+	if config == nil && (g.Config.BootstrapKubeconfig != nil || g.Config.Kubeconfig == "") {
+		return nil, nil
+	}
+	if config == nil {
+		var err error
+		if config, err = kubeconfig.Read(g.Config.Kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	return NewConnection(settingsOf(g.Config).apply(config))
+}
+
 // find returns the credentials that Establish uses.
 func (g Garden) find(ctx context.Context) (*rest.Config, error) {
 	if g.Config.KubeconfigSecret != nil {
