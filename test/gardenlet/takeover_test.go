@@ -53,7 +53,9 @@ func (f *fixture) keepsTheLeader() {
 	}
 	f.renewsLease()
 	inGarden, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, gardenLines)
-	dryRuns := audit.Described(inGarden, func(event auditv1.Event) bool { return isOther(event) && strings.Contains(event.RequestURI, "dryRun=All") })
+	dryRuns := audit.Described(inGarden, func(event auditv1.Event) bool {
+		return isOther(event) && strings.Contains(event.RequestURI, "dryRun=All")
+	})
 	if len(dryRuns) == 0 || f.getSeed().ResourceVersion != before {
 		f.Errorf("the Seed was tried with %q, and has changed from resourceVersion %s to %s", dryRuns, before, f.getSeed().ResourceVersion)
 	}
