@@ -87,6 +87,7 @@ func (r *results) lines() [][]string {
 	add("CPU at rest", func(t turn) string { return fmt.Sprintf("%.1f %%", 100*t.RestCPU.Seconds()/r.Options.Rest.Seconds()) })
 	add("resident memory", func(t turn) string { return measure.Mebibytes(t.Memory.Resident) })
 	add("heap in use", func(t turn) string { return measure.Mebibytes(t.Memory.Heap) })
+	add("stacks of goroutines", func(t turn) string { return measure.Mebibytes(t.Memory.Stacks) })
 	more := int64(many.Shoots - few.Shoots)
 	return append(lines, []string{
 		"resident memory for each further Shoot", "", fmt.Sprintf("%.1f KiB", float64((many.Memory.Resident-few.Memory.Resident)/more)/(1<<10)),

@@ -32,6 +32,8 @@ const (
 	gardenlet = "gardenlet"
 	// poll is the period with which Shoots are read, and brisk that for a single one that is changed.
 	poll, brisk = time.Second, 10 * time.Millisecond
+	// reportEvery is how often progress is printed.
+	reportEvery = 30 * time.Second
 	// quiet is how long gardenlet must not send requests until it is at rest. settleTimeout is how long that may take.
 	quiet, settleTimeout = 40 * time.Second, 20 * time.Minute
 	// named is how many of the requests at rest are named.

@@ -32,9 +32,9 @@ func (w *world) awaitSeed(ctx context.Context) error {
 
 // awaitShoots waits until all Shoots have succeeded and their API servers are available.
 func (w *world) awaitShoots(ctx context.Context, count int) error {
-	done, last, told := 0, "", time.Now()
+	done, last, reported := 0, "", time.Now()
 	list := &corev1beta1.ShootList{}
-	err := wait.PollUntilContextTimeout(ctx, poll, settleTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		if err := w.garden.List(ctx, list); err != nil {
 			return false, fmt.Errorf("list the Shoots: %w", err)
 		}
@@ -47,8 +47,8 @@ func (w *world) awaitShoots(ctx context.Context, count int) error {
 			}
 			last = fmt.Sprintf("Shoot %s: %+v", list.Items[i].Name, operation)
 		}
-		if time.Since(told) > 10*poll {
-			told = time.Now()
+		if time.Since(reported) > reportEvery {
+			reported = time.Now()
 			w.say("%d of %d", done, count)
 		}
 		return done == count, nil

@@ -28,10 +28,12 @@ type Program struct {
 	starts  int
 }
 
-// ProgramMemory is the memory of a program, in bytes: the resident memory of the process, and the live part of Go's heap.
+// ProgramMemory is the memory of a program, in bytes: the resident memory of the process, and the parts of Go's heap and of the stacks of goroutines
+// that are in use.
 type ProgramMemory struct {
 	Resident int64 `json:"resident"`
 	Heap     int64 `json:"heap"`
+	Stacks   int64 `json:"stacks"`
 }
 
 // Start starts the program, and returns the time until it is ready.
@@ -78,8 +80,12 @@ func (p *Program) Memory(ctx context.Context) (ProgramMemory, error) {
 	if err != nil {
 		return ProgramMemory{}, err
 	}
+	stacks, err := ParseMetric(text, "go_memstats_stack_inuse_bytes")
+	if err != nil {
+		return ProgramMemory{}, err
+	}
 	of, err := MemoryOf(p.process.PID())
-	return ProgramMemory{Resident: of.RSS, Heap: heap}, err
+	return ProgramMemory{Resident: of.RSS, Heap: heap, Stacks: stacks}, err
 }
 
 // CPU returns the CPU time that the running process has used.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,10 +197,44 @@ func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 	if pod.DeletionTimestamp != nil {
 		w.Error("a Pod was evicted in violation of its budget")
 	}
+	w.refusesEvictions(object, old)
 	kit.Must(w, w.Delete(w.Context(), budget))
 	w.succeeded(object, reconciled)
 	w.ready(object, 1, "1.1.0")
 	w.missing(pod)
+}
+
+// refusesEvictions checks that machines are created while the eviction of a Pod from another one fails, and that the Worker says why.
+func (w *world) refusesEvictions(object *extensionsv1alpha1.Worker, old string) {
+	w.Helper()
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "refuses-evictions"}}
+	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
+			},
+		}}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no evictions today"}},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
+	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	}
+	kit.Must(w, w.Create(w.Context(), policy))
+	kit.Must(w, w.Create(w.Context(), binding))
+	w.failed(object, "", "no evictions today")
+	w.change(object, constants.OperationReconcile, func() { object.Spec.Pools[0].Minimum, object.Spec.Pools[0].Maximum = 2, 2 })
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "a machine is created while an eviction fails", func() string {
+		machines := w.machines()
+		if len(machines) != 3 || machines[old] == nil {
+			return fmt.Sprintf("%v\n%s", slices.Sorted(maps.Keys(machines)), w.bundles(object))
+		}
+		return ""
+	})
+	kit.Must(w, w.Delete(w.Context(), binding))
+	kit.Must(w, w.Delete(w.Context(), policy))
+	w.change(object, constants.OperationReconcile, func() { object.Spec.Pools[0].Minimum, object.Spec.Pools[0].Maximum = 1, 1 })
 }
 
 // repair deletes the Node of a machine. The ManagedResource of the machine creates the same Node again.

@@ -61,31 +61,25 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 		result.Waiting, result.Again = "there is no token yet for the nodes of the shoot", drainEvery
 		return result, err
 	}
-	if err := a.drainAll(ctx, kube, in.machines, in.now); err != nil {
-		return extension.Result{}, err
-	}
+	// What fails with some machines or their Nodes, such as an eviction that a webhook refuses, does not keep others from being created or replaced.
+	errs := []error{a.drainAll(ctx, kube, in.machines, in.now)}
 	out, err := in.decide()
 	if err != nil {
-		return extension.Result{}, extension.ConfigurationProblem(err)
+		return extension.Result{}, errors.Join(append(errs, extension.ConfigurationProblem(err))...)
 	}
 	if in.joins() && !in.hibernated {
 		out.Plan.Bundles = append(accessBundles(worker.Namespace), out.Plan.Bundles...)
 	}
-	if err := errors.Join(a.beginDrains(ctx, kube, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans)); err != nil {
-		return extension.Result{}, err
-	}
-	notUpdated := a.updateInPlace(ctx, kube, out.Updates, in.now) // machines are created and replaced nevertheless
+	errs = append(errs, a.beginDrains(ctx, kube, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans), a.updateInPlace(ctx, kube, out.Updates, in.now))
 	if !a.Machines.Simulated && kube != nil {
-		if err := deleteNodes(ctx, kube, withoutMachine(nodes, in.machines, out.Removed)); err != nil && !in.hibernated {
-			return extension.Result{}, err
+		if err := deleteNodes(ctx, kube, withoutMachine(nodes, in.machines, out.Removed)); !in.hibernated {
+			errs = append(errs, err)
 		}
 	}
-	if err := in.report(worker, images); err != nil {
-		return extension.Result{}, err
-	}
+	errs = append(errs, in.report(worker, images))
 	in.reportUpdated(worker, out.Updated)
 	result, err := a.emitter(out.Plan).Reconcile(ctx, worker, cluster)
-	if err = errors.Join(notUpdated, err); err != nil || result.Waiting == "" && len(out.Waiting) == 0 {
+	if err := errors.Join(append(errs, err)...); err != nil || result.Waiting == "" && len(out.Waiting) == 0 {
 		return a.again(result, in, out), err
 	}
 	result.Waiting = strings.Join(append(out.Waiting, out.Failed...), "; ")
@@ -274,17 +268,16 @@ func merge(brought []resourcesv1alpha1.ManagedResource, seen []Machine) []Machin
 
 // drainAll continues running drains, and records which machines are empty.
 func (a *Actuator) drainAll(ctx context.Context, kube kubernetes.Interface, machines []Machine, now time.Time) error {
+	var errs []error
 	for i := range machines {
 		if machines[i].Phase() != PhaseDraining {
 			continue
 		}
 		empty, err := (&drainer{kube, AnnotationDraining}).drain(ctx, prefixMachine+machines[i].Name, now)
-		if err != nil {
-			return err
-		}
-		machines[i].Drained = empty
+		machines[i].Drained = empty && err == nil
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // beginDrains starts drains of machines.
