@@ -13,7 +13,7 @@ import (
 const usage = `Measures gardenlet on a Seed with few and with many Shoots: the time until all are created and until a change of one is
 written, the requests at rest and after a restart, CPU time and memory for each Shoot. See docs/gardenlet.md.
 
-The garden and the Seed are real API servers. The Seed's resource-manager and the API servers of Shoots are simulated.
+All Shoots are behind one gateway of the Gateway API. The garden and the Seed are real API servers. The Seed's resource-manager and the API servers of Shoots are simulated.
 
 Usage:
   bin/bench-gardenlet [flags]

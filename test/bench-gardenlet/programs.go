@@ -32,10 +32,10 @@ debugging: {enableProfiling: %t}
 logLevel: info
 logFormat: text
 seedConfig:
-  metadata: {name: %s}
+  metadata: {name: %s, annotations: {seed.gardener.cloud/exposure: GatewayAPI}}
   spec:
     provider: {type: local, region: local}
-    networks: {nodes: 192.0.2.0/24, pods: 10.64.0.0/16, services: 10.0.0.0/24}
+    networks: {nodes: 192.0.2.0/24, pods: 10.64.0.0/16, services: 10.96.0.0/16}
     ingress:
       domain: ingress.bench.example.org
       controller: {kind: nginx}

@@ -21,6 +21,8 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
@@ -29,10 +31,12 @@ const (
 	tokenValidity = 24 * time.Hour
 	// workers is the number of ManagedResources that are reported at once.
 	workers = 16
+	// gatewayNamespace is that of the gateway of all Shoots.
+	gatewayNamespace = "istio-ingress"
 )
 
 // resourceManager reports every ManagedResource as applied and healthy at once. Of the objects, it creates only those that gardenlet waits for:
-// the namespace of a control plane, and the tokens of its programs.
+// the namespace of a control plane, the Service of its API server, and the tokens of its programs.
 type resourceManager struct{ seed client.Client }
 
 // runResourceManager runs the simulated resource-manager until the context ends.
@@ -86,7 +90,7 @@ func (m *resourceManager) createNamespace(ctx context.Context, name string) erro
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleShoot},
 		Annotations: map[string]string{highavailability.AnnotationFailureTolerance: ""},
-	}}}
+	}}, service(name, kubeapiserver.Name)}
 	for _, account := range []string{"gardener-resource-manager", "kube-controller-manager"} {
 		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: constants.PrefixShootAccess + account, Labels: map[string]string{resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot},
@@ -99,4 +103,28 @@ func (m *resourceManager) createNamespace(ctx context.Context, name string) erro
 		}
 	}
 	return nil
+}
+
+// createGateway creates the Service of the gateway with the address that a load balancer would have.
+func createGateway(ctx context.Context, seed client.Client) error {
+	made := service(gatewayNamespace, exposure.GatewayApp)
+	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gatewayNamespace}}, made} {
+		if err := seed.Create(ctx, object); err != nil {
+			return fmt.Errorf("create the gateway: %w", err)
+		}
+	}
+	made.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	if err := seed.Status().Update(ctx, made); err != nil {
+		return fmt.Errorf("write the address of the gateway: %w", err)
+	}
+	return nil
+}
+
+func service(namespace, name string) *corev1.Service {
+	made := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: kubeapiserver.Labels()}}
+	made.Spec.Ports = []corev1.ServicePort{{Name: "https", Port: httpsPort}}
+	if namespace == gatewayNamespace {
+		made.Spec.Type, made.Labels = corev1.ServiceTypeLoadBalancer, map[string]string{exposure.LabelApp: name}
+	}
+	return made
 }

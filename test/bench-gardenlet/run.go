@@ -86,7 +86,9 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.KillAPIServer(), plane.Stop()) }()
-	seed, err := controlplane.Start(ctx, controlplane.Options{AuditLog: logs[1]})
+	seed, err := controlplane.Start(ctx, controlplane.Options{AuditLog: logs[1], APIServerArgs: map[string][]string{
+		"service-cluster-ip-range": {"10.96.0.0/16"}, // for a Service of each Shoot
+	}})
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,8 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	if err := w.prepare(ctx, planes{plane, seed, empty}, directory); err != nil {
 		return err
 	}
-	if err := w.measure(ctx); err != nil {
+	// The Seed waits for the watches of gardenlet, too.
+	if err := errors.Join(w.measure(ctx), w.gardenlet.Stop()); err != nil {
 		return err
 	}
 	return w.results.publish(opts.Output, out)
@@ -161,6 +164,9 @@ func (w *world) prepare(ctx context.Context, of planes, directory string) error 
 	if err := w.seed.Create(ctx, gardenObjects()[0]); err != nil {
 		return fmt.Errorf("create the namespace of gardenlet: %w", err)
 	}
+	if err := createGateway(ctx, w.seed); err != nil {
+		return err
+	}
 	var proxy string
 	if w.servers, proxy, err = newAPIServers(ctx, w.seed, unlimited(of.shoots.Config(), "api-servers")); err != nil {
 		return err
@@ -198,7 +204,7 @@ func (w *world) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.gardenlet.Stop()
+	return nil
 }
 
 // measureWith measures with a number of Shoots.
