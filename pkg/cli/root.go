@@ -41,7 +41,7 @@ func NewCommand(c *console.Console, name string) *cobra.Command {
 It reads ManagedResources and their Secrets from the cluster of the kubeconfig, as kubectl does. If their objects are in another
 cluster, specify it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context. The commands get, why, tree and top also
 accept a Shoot (shoot/NAMESPACE/NAME) or a Seed (seed/NAME) of the garden that --garden-kubeconfig (or GARDEN_KUBECONFIG) or
---garden-context specifies.
+--garden-context specifies, or a Garden (gardens/NAME) of the operator.
 
 Exit codes: 0 for success; 1 for a negative result, such as differences found by diff; 2 for an error, such as a missing permission
 or an unreachable cluster.`,

@@ -160,7 +160,7 @@ func (f *fleetWorld) completes(command, begun string) outcome {
 	return execute(call{args: []string{"__complete", command, "--kubeconfig", f.kubeconfig, "--garden-kubeconfig", f.gardenConfig, begun}})
 }
 
-// TestFleet shows a Shoot and a Seed of a garden in another cluster, from before the Shoot is scheduled until it is created.
+// TestFleet shows a Shoot and a Seed of a garden in another cluster, and a Garden, from before the Shoot is scheduled until it is created.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleetWorld(t)
@@ -186,7 +186,7 @@ func TestFleet(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
-	}{{"shoot", f.showsShoot}, {"top", f.showsTop}, {"seed", f.showsSeed}, {"one cluster", f.inOneCluster}} {
+	}{{"shoot", f.showsShoot}, {"top", f.showsTop}, {"seed", f.showsSeed}, {"garden", f.showsGarden}, {"one cluster", f.inOneCluster}} {
 		if !t.Run(step.name, func(t *testing.T) { f.t = t; step.run(t) }) {
 			t.FailNow()
 		}
@@ -216,7 +216,7 @@ func (f *fleetWorld) showsShoot(t *testing.T) {
 
 	f.of("tree", "shoot/garden-dev/one").says(t, 0, "Shoot garden-dev/one Processing", "step 1", "ManagedResource "+f.technical+"/kube-apiserver Ready",
 		"ConfigMap "+f.technical+"/"+f.technical+" Present", "step 2", "ManagedResource "+f.technical+"/later Waiting",
-		"!the cluster with the objects is not read: name the Shoot's cluster with --target-kubeconfig")
+		"!the cluster with the objects is not read: name the cluster of the Shoot, or of the virtual garden, with --target-kubeconfig")
 	var tree struct {
 		fleet.Report
 		ManagedResources []struct{ Name string }

@@ -93,7 +93,7 @@ func (o *options) reviewOf(args []string) (*authorizationv1.SubjectAccessReview,
 	if err != nil {
 		return nil, err
 	}
-	if !is {
+	if !is || name.Kind == fleet.Garden {
 		return nil, fmt.Errorf("%q is neither seed/NAME nor shoot/NAMESPACE/NAME", args[0])
 	}
 	attributes := &authorizationv1.ResourceAttributes{Verb: strings.ToLower(args[1])}

@@ -37,6 +37,9 @@ type Source struct {
 	client.WithWatch
 	// Host is the address of the API server.
 	Host string
+	// Config and HTTPClient are those of the connection.
+	Config     *rest.Config
+	HTTPClient *http.Client
 }
 
 // Scheme returns a scheme with ManagedResources and the kinds of Kubernetes.
@@ -64,7 +67,7 @@ func (c *Console) Source() (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the cluster %s: %w", config.Host, err)
 	}
-	c.source = &Source{WithWatch: withWatch, Host: config.Host}
+	c.source = &Source{WithWatch: withWatch, Host: config.Host, Config: config, HTTPClient: httpClient}
 	return c.source, nil
 }
 

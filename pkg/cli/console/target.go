@@ -92,7 +92,7 @@ func (c *Console) TargetOf(mr *resourcesv1alpha1.ManagedResource) (*Target, erro
 }
 
 // errShootNotNamed is returned for objects in the cluster of a Shoot if the flags do not name that cluster.
-var errShootNotNamed = fmt.Errorf("%w: name the Shoot's cluster with --target-kubeconfig or --target-context", ErrNoTarget)
+var errShootNotNamed = fmt.Errorf("%w: name the cluster of the Shoot, or of the virtual garden, with --target-kubeconfig or --target-context", ErrNoTarget)
 
 // OfFlow returns a console for the ManagedResources of a flow in a seed. The objects of those with a class are in the
 // seed. If

@@ -21,7 +21,7 @@ import (
 )
 
 // flows are the values of flow.LabelFlow by the kind of the owner.
-var flows = map[string]string{Shoot: "shoot", Seed: "seed"}
+var flows = map[string]string{Shoot: "shoot", Seed: "seed", Garden: "garden"}
 
 // installations is the value of flow.LabelFlow of ControllerInstallations.
 const installations = "controllerinstallation"
@@ -47,6 +47,8 @@ func (o *Owner) Scopes() [][]client.ListOption {
 		namespace := client.InNamespace(constants.GardenNamespace)
 		required := client.MatchingLabels{constants.LabelGardenRole: constants.RoleSeedSystemComponent, flow.LabelFlow: installations}
 		return [][]client.ListOption{emitted, {namespace, required}, {namespace, withoutFlow()}}
+	case o.Kind == Garden:
+		return [][]client.ListOption{emitted}
 	case o.TechnicalID == "":
 		return nil
 	}
@@ -54,7 +56,7 @@ func (o *Owner) Scopes() [][]client.ListOption {
 }
 
 // Console returns the console for the objects of the owner's ManagedResources.
-func (o *Owner) Console(c *console.Console) *console.Console { return c.OfFlow(o.Kind == Shoot) }
+func (o *Owner) Console(c *console.Console) *console.Console { return c.OfFlow(o.Kind != Seed) }
 
 // ManagedResources reads the ManagedResources of an owner, in the order in which they are deployed.
 func (o *Owner) ManagedResources(ctx context.Context, c *console.Console) ([]resourcesv1alpha1.ManagedResource, error) {
@@ -92,6 +94,8 @@ func (o *Owner) WhyNone(c *console.Console) string {
 	case o.Kind == Seed:
 		return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of the Seed (--context), "+
 			"and that its gardenlet is running.", o.Name, host)
+	case o.Kind == Garden:
+		return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that the operator is running.", o.Name, host)
 	case o.SeedName == "":
 		return fmt.Sprintf("%s is not scheduled yet: spec.seedName is empty. Wait for the scheduler to choose a Seed, or set it.", o.Name)
 	case o.TechnicalID == "":

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/garden"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
 	"github.com/trellis-k8s/trellis/pkg/seed"
 	"github.com/trellis-k8s/trellis/pkg/shoot"
@@ -17,8 +18,10 @@ import (
 func TestParse(t *testing.T) {
 	one := Name{Shoot, types.NamespacedName{Namespace: "garden-dev", Name: "one"}}
 	local := Name{Seed, types.NamespacedName{Name: "local"}}
+	main := Name{Garden, types.NamespacedName{Name: "main"}}
 	for text, want := range map[string]Name{
 		"shoot/garden-dev/one": one, "shoots/garden-dev/one": one, "Shoot.core.gardener.cloud/garden-dev/one": one, "seed/local": local, "seeds/local": local,
+		"gardens/main": main, "garden.operator.gardener.cloud/main": main, "Gardens.operator.gardener.cloud/main": main,
 	} {
 		if name, is, err := Parse(text); err != nil || !is || name != want {
 			t.Errorf("%s: %v, %t, %v", text, name, is, err)
@@ -29,12 +32,13 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, %t, %v", text, name, is, err)
 		}
 	}
-	for _, text := range []string{"shoot/one", "shoot/a/b/c", "shoot//one", "shoot/a/", "seed/", "seed/a/b"} {
-		if _, is, err := Parse(text); err == nil || !is || !strings.Contains(err.Error(), "use s") {
+	for _, text := range []string{"shoot/one", "shoot/a/b/c", "shoot//one", "shoot/a/", "seed/", "seed/a/b", "gardens/", "gardens/a/b"} {
+		if _, is, err := Parse(text); err == nil || !is || !strings.Contains(err.Error(), ": use ") {
 			t.Errorf("%s: %t, %v", text, is, err)
 		}
 	}
-	if one.Argument() != "shoot/garden-dev/one" || local.Argument() != "seed/local" || one.String() != "Shoot garden-dev/one" || local.String() != "Seed local" {
+	if one.Argument() != "shoot/garden-dev/one" || local.Argument() != "seed/local" || one.String() != "Shoot garden-dev/one" || local.String() != "Seed local" ||
+		main.Argument() != "gardens/main" {
 		t.Errorf("%s, %s, %s, %s", one.Argument(), local.Argument(), one, local)
 	}
 }
@@ -103,7 +107,7 @@ func TestSteps(t *testing.T) {
 
 // TestFlows checks that the names of flows are those of package flow.
 func TestFlows(t *testing.T) {
-	if flows[Shoot] != shoot.FlowName || flows[Seed] != seed.FlowName || installations != installation.FlowName {
+	if flows[Shoot] != shoot.FlowName || flows[Seed] != seed.FlowName || flows[Garden] != garden.FlowName || installations != installation.FlowName {
 		t.Errorf("the flows are %v and %s", flows, installations)
 	}
 }

@@ -1,4 +1,4 @@
-// Package fleet provides the Shoots and Seeds of a garden to commands of kubectl mr: their states, and their
+// Package fleet provides Gardens and the Shoots and Seeds of a garden to commands of kubectl mr: their states, and their
 // ManagedResources.
 package fleet
 
@@ -9,16 +9,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
 // The kinds of owners.
 const (
-	Shoot = "Shoot"
-	Seed  = "Seed"
+	Shoot  = "Shoot"
+	Seed   = "Seed"
+	Garden = "Garden"
 )
 
-// Name is the name of a Shoot, or of a Seed, which has no namespace.
+// arguments are the beginnings of arguments by kind. A garden/NAME is a ManagedResource in the namespace garden.
+var arguments = map[string]string{Shoot: "shoot/", Seed: "seed/", Garden: "gardens/"}
+
+// Name is the name of a Shoot, or of a Seed or a Garden, which have no namespace.
 type Name struct {
 	Kind string
 	types.NamespacedName
@@ -34,14 +39,21 @@ func (n Name) String() string {
 
 // Argument returns the name in the format that Parse reads.
 func (n Name) Argument() string {
-	return strings.ToLower(n.Kind) + "/" + strings.TrimPrefix(n.NamespacedName.String(), "/")
+	return arguments[n.Kind] + strings.TrimPrefix(n.NamespacedName.String(), "/")
 }
 
-// Parse parses shoot/NAMESPACE/NAME or seed/NAME. It returns false for the name of a ManagedResource.
+// Parse parses shoot/NAMESPACE/NAME, seed/NAME or gardens/NAME. It returns false for the name of a ManagedResource.
 func Parse(text string) (name Name, is bool, err error) {
 	kind, rest, found := strings.Cut(text, "/")
-	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // kubectl get -o name prints the group, too
+	kind, group, _ := strings.Cut(strings.ToLower(kind), ".") // kubectl get -o name prints the group, too
 	parts := strings.Split(rest, "/")
+	withoutNamespace := func(of string) (Name, bool, error) {
+		if len(parts) != 1 || rest == "" {
+			return name, true, fmt.Errorf("%q does not name a %s: use %sNAME. "+
+				"For a ManagedResource in a namespace called %s, use -n", text, of, arguments[of], kind)
+		}
+		return Name{of, types.NamespacedName{Name: rest}}, true, nil
+	}
 	switch {
 	case !found:
 	case kind == "shoot" || kind == "shoots":
@@ -51,16 +63,14 @@ func Parse(text string) (name Name, is bool, err error) {
 		}
 		return Name{Shoot, types.NamespacedName{Namespace: parts[0], Name: parts[1]}}, true, nil
 	case kind == "seed" || kind == "seeds":
-		if len(parts) != 1 || rest == "" {
-			return name, true, fmt.Errorf("%q does not name a Seed: use seed/NAME. "+
-				"For a ManagedResource in a namespace called %s, use -n", text, kind)
-		}
-		return Name{Seed, types.NamespacedName{Name: rest}}, true, nil
+		return withoutNamespace(Seed)
+	case kind == "gardens" || kind == "garden" && group == operatorv1alpha1.GroupName:
+		return withoutNamespace(Garden)
 	}
 	return name, false, nil
 }
 
-// Of returns the Shoot or Seed that the arguments of a command name. It returns nil if they name ManagedResources.
+// Of returns the Shoot, Seed or Garden that the arguments of a command name. It returns nil if they name ManagedResources.
 func Of(args []string, choice console.Choice) (*Name, error) {
 	for _, arg := range args {
 		name, is, err := Parse(arg)
@@ -79,7 +89,7 @@ func Of(args []string, choice console.Choice) (*Name, error) {
 	return nil, nil
 }
 
-// Dispatch calls ofOwner if the arguments of a command name a Shoot or Seed. Otherwise it calls the other function.
+// Dispatch calls ofOwner if the arguments of a command name a Shoot, Seed or Garden. Otherwise it calls the other function.
 func Dispatch(ctx context.Context, c *console.Console, args []string, choice console.Choice,
 	ofOwner func(context.Context, *console.Console, Name) error, otherwise func(context.Context, *console.Console, []string) error,
 ) error {

@@ -32,7 +32,7 @@ type options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:     "get [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
+		Use:     "get [NAME... | shoot/NAMESPACE/NAME | seed/NAME | gardens/NAME]",
 		Aliases: []string{"list", "ls"},
 		Short:   "List ManagedResources with their states",
 		Long: `Lists ManagedResources with their states, the time in this state, and the problem.

@@ -32,7 +32,7 @@ type Options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := Options{}
 	command := &cobra.Command{
-		Use:   "top [shoot/NAMESPACE/NAME | seed/NAME]",
+		Use:   "top [shoot/NAMESPACE/NAME | seed/NAME | gardens/NAME]",
 		Short: "Watch ManagedResources live, full screen",
 		Long: `Shows the states of ManagedResources live and full screen. Those that need attention come first. Open one to see why it is not
 ready, and its objects down to Pods. The help of get and tree explains the states.
@@ -56,7 +56,7 @@ For a Shoot or a Seed of a garden, it shows its ManagedResources, and above them
 				return err
 			}
 			if o.Of == nil && len(names) > 0 {
-				return fmt.Errorf("top shows all ManagedResources of a namespace, or those of shoot/NAMESPACE/NAME or seed/NAME. "+
+				return fmt.Errorf("top shows all ManagedResources of a namespace, or those of shoot/NAMESPACE/NAME, seed/NAME or gardens/NAME. "+
 					"To follow %s: kubectl mr get %s -w", names[0], names[0])
 			}
 			terminal, err := openTerminal(c)

@@ -29,7 +29,7 @@ type options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "tree [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
+		Use:   "tree [NAME... | shoot/NAMESPACE/NAME | seed/NAME | gardens/NAME]",
 		Short: "Show the objects of ManagedResources, down to Pods",
 		Long: `Shows the objects of ManagedResources and the objects that they own (by owner references), with their health and age.
 Health is determined by the built-in health checks of the resource-manager and by those of the ManagedResource.

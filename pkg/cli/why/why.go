@@ -24,7 +24,7 @@ type options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "why [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
+		Use:   "why [NAME... | shoot/NAMESPACE/NAME | seed/NAME | gardens/NAME]",
 		Short: "Explain why ManagedResources are not ready, and for how long",
 		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and for how long, their conditions, the
 objects that they own, their latest Events, which field managers changed them, and the conditions of the ManagedResource. If it waits
