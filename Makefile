@@ -214,6 +214,9 @@ bench-garden: controlplane build bin/bench-garden ## Measure the controller-mana
 bin/bench-garden:
 	@$(GO) build -o $@ ./test/bench-garden
 
+# Flags for bin/bench-gardenlet, see test/bench-gardenlet/main.go.
+BENCHGARDENLETFLAGS ?=
+
 .PHONY: bench-gardenlet
 bench-gardenlet: controlplane build bin/bench-gardenlet ## Measure gardenlet on a Seed with 1,000 Shoots (40 minutes; BENCHGARDENLETFLAGS, see docs/gardenlet.md).
 	bin/bench-gardenlet $(BENCHGARDENLETFLAGS)
