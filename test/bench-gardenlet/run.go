@@ -103,9 +103,13 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 		if err != nil {
 			return err
 		}
-		defer audit.Close() //nolint:errcheck // only read
 		w.logs = append(w.logs, audit)
 	}
+	defer func() {
+		for _, log := range w.logs {
+			err = errors.Join(err, log.Close())
+		}
+	}()
 	ctx, stop := context.WithCancel(ctx) // API servers wait for the watches of what this process simulates
 	defer stop()
 	if err := w.prepare(ctx, planes{plane, seed, empty}, directory); err != nil {

@@ -18,7 +18,7 @@ func (w *world) awaitSeed(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, poll, settleTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := w.garden.Get(ctx, client.ObjectKey{Name: seedName}, seed); err != nil {
 			last = err.Error()
-			return false, nil
+			return false, client.IgnoreNotFound(err)
 		}
 		operation := seed.Status.LastOperation
 		last = fmt.Sprintf("%+v", operation)
