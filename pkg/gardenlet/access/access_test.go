@@ -299,6 +299,14 @@ users: [{name: x, user: {exec: {apiVersion: client.authentication.k8s.io/v1, com
 			if err != nil && strings.Contains(err.Error(), "command: rm") {
 				t.Error("the error repeats the Secret")
 			}
+			if present, err := g.Present(t.Context()); (err != nil) != (test.err != "") || err == nil && present.Address().Host != test.host {
+				t.Errorf("present: %+v, %v", present, err)
+			}
 		})
+	}
+	config := &v1alpha1.GardenClientConnection{KubeconfigSecret: reference("own"), BootstrapKubeconfig: reference("bootstrap")}
+	g := Garden{SeedName: "one", Config: config, Seed: clientfake.NewClientBuilder().WithObjects(secret("bootstrap", content)).Build()}
+	if present, err := g.Present(t.Context()); present != nil || err != nil {
+		t.Errorf("with a bootstrap kubeconfig: %+v, %v", present, err)
 	}
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -54,52 +55,55 @@ func (g Garden) Establish(ctx context.Context) (*Connection, error) {
 }
 
 // Present returns a connection with the credentials that exist, and changes nothing. It returns nil if Establish would have to request the first
-// ones.
+// ones. The error is ErrNoAccess if there is nothing to request them with.
 func (g Garden) Present(ctx context.Context) (*Connection, error) {
-	var config *rest.Config
-	if g.Config.KubeconfigSecret != nil {
-		own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
-		if err != nil {
-			return nil, err
-		}
-		config = own.config
-	}
-	if config == nil && (g.Config.BootstrapKubeconfig != nil || g.Config.Kubeconfig == "") {
-		return nil, nil
-	}
-	if config == nil {
-		var err error
-		if config, err = kubeconfig.Read(g.Config.Kubeconfig); err != nil {
-			return nil, err
-		}
+	config, _, err := g.present(ctx)
+	if err != nil || config == nil {
+		return nil, err
 	}
 	return NewConnection(settingsOf(g.Config).apply(config))
 }
 
 // find returns the credentials that Establish uses.
 func (g Garden) find(ctx context.Context) (*rest.Config, error) {
+	config, own, err := g.present(ctx)
+	if err != nil || config != nil {
+		return config, err
+	}
+	if config, err = g.bootstrap(ctx, own); err == nil && config == nil {
+		err = errors.New("the bootstrap kubeconfig was deleted before it was used")
+	}
+	return config, err
+}
+
+// present returns the credentials that exist, and the kubeconfig Secret. It returns no credentials if the bootstrap kubeconfig has to be used.
+func (g Garden) present(ctx context.Context) (config *rest.Config, own stored, err error) {
 	if g.Config.KubeconfigSecret != nil {
-		own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
-		if err != nil || own.config != nil {
-			return own.config, err
+		if own, err = readSecret(ctx, g.Seed, g.Config.KubeconfigSecret); err != nil || own.config != nil {
+			return own.config, own, err
 		}
-		bootstrapped, err := g.bootstrap(ctx, own)
-		if err != nil || bootstrapped != nil {
-			return bootstrapped, err
+		if bootstrap, err := g.bootstrapSecret(ctx); err != nil || bootstrap.config != nil {
+			return nil, own, err
 		}
 	}
-	if g.Config.Kubeconfig != "" {
-		return kubeconfig.Read(g.Config.Kubeconfig)
+	if g.Config.Kubeconfig == "" {
+		return nil, own, fmt.Errorf("%w: gardenClientConnection of the configuration has no kubeconfig, and its Secrets hold none", ErrNoAccess)
 	}
-	return nil, fmt.Errorf("%w: gardenClientConnection of the configuration has no kubeconfig, and its Secrets hold none", ErrNoAccess)
+	config, err = kubeconfig.Read(g.Config.Kubeconfig)
+	return config, own, err
+}
+
+// bootstrapSecret reads the Secret with the bootstrap kubeconfig, if the configuration names one.
+func (g Garden) bootstrapSecret(ctx context.Context) (stored, error) {
+	if g.Config.BootstrapKubeconfig == nil {
+		return stored{}, nil
+	}
+	return readSecret(ctx, g.Seed, g.Config.BootstrapKubeconfig)
 }
 
 // bootstrap requests a certificate with the bootstrap kubeconfig and stores it. It returns nil without a bootstrap kubeconfig.
 func (g Garden) bootstrap(ctx context.Context, own stored) (*rest.Config, error) {
-	if g.Config.BootstrapKubeconfig == nil {
-		return nil, nil
-	}
-	bootstrap, err := readSecret(ctx, g.Seed, g.Config.BootstrapKubeconfig)
+	bootstrap, err := g.bootstrapSecret(ctx)
 	if err != nil || bootstrap.config == nil {
 		return nil, err
 	}
