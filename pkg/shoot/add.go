@@ -173,7 +173,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	own := flow.EmittedBy(FlowName)
 	toOwner := flow.ToOwner()
 	built, err := watches.Controller{Name: "shoot", Reconciler: r, Workers: workers}.AddTo(mgr,
-		watches.Self(garden.GetCache(), &corev1beta1.Shoot{}, predicate.Or(flow.DeclarationChanged(), specChanged())),
+		watches.SelfLater(garden.GetCache(), &corev1beta1.Shoot{}, notBegun, predicate.Or(flow.DeclarationChanged(), specChanged())),
 		watches.Mapped(garden.GetCache(), &corev1beta1.Seed{}, r.all, seedChanged(r.options.SeedName)),
 		watches.Mapped(garden.GetCache(), &corev1beta1.BackupEntry{}, ofEntry, entryChanged()),
 		watches.Kind(r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
@@ -193,6 +193,17 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		return err
 	}
 	return r.extensions.Watch(mgr, built, extensionobjects.Bastions(), handler.EnqueueRequestsFromMapFunc(r.byNamespace))
+}
+
+// notBegun reports whether nothing of a control plane exists: the generation of its keys takes a second of CPU time, in which a thousand new Shoots
+// would let changes of others wait for minutes.
+func notBegun(object client.Object) bool {
+	shoot, is := object.(*corev1beta1.Shoot)
+	if !is || shoot.DeletionTimestamp != nil {
+		return false
+	}
+	last := shoot.Status.LastOperation
+	return last == nil || last.Type == corev1beta1.LastOperationTypeCreate && last.State == corev1beta1.LastOperationStatePending
 }
 
 // byNamespace maps the namespace of a control plane, or an object in it, to its Shoot.
