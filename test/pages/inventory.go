@@ -55,7 +55,7 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^kubectl mr top\b`), "needs a terminal: TestTop, TestTopOnTerminal"},
 	{regexp.MustCompile(`^kubectl -n garden get internalsecrets `), "needs a garden: TestDomainsOfTwoServers in test/apiserver reads the claims"},
 	{regexp.MustCompile(`^kubectl mr can-i`), "needs a garden: TestIsolation in test/admissioncontroller"},
-	{regexp.MustCompile(`^kubectl mr (get|tree|why) (shoot|seed)/`), "needs a garden: TestFleet in test/cli"},
+	{regexp.MustCompile(`^kubectl mr (get|tree|why) (shoot|seed|gardens)/`), "needs a garden: TestFleet in test/cli"},
 	{regexp.MustCompile(`^kubectl mr render -f \S+ >|^kubectl mr diff --render|\| kubectl mr render\b`),
 		"uses sites of the example flow: TestRenderedIsWhatIsEmitted"},
 	{regexp.MustCompile(`^(kubectl (patch|annotate|delete) shoot registry|KUBECONFIG=\.run/(seed/|registry\.)kubeconfig kubectl get) `),
