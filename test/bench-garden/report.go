@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -38,9 +37,7 @@ type figures struct {
 func (r *results) publish(form string, out io.Writer) error {
 	r.CPUs = runtime.NumCPU()
 	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return measure.Encode(out, r)
 	}
 	_, err := fmt.Fprintf(out, "%s Shoots, %d Projects, %d Seeds, %d CPUs: Projects ready after %.1f s; Shoots created in %.1f s, scheduled in %.1f s, %.0f in a second\n"+
 		"one after the other: a Shoot is created in %.1f ms, and changed in %.1f ms\n\n%s",

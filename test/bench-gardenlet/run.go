@@ -261,6 +261,10 @@ func (w *world) create(ctx context.Context, one *turn) error {
 
 // change changes Shoots one after the other, and measures until gardenlet has written the ManagedResource of the API server.
 func (w *world) change(ctx context.Context, one *turn) error {
+	limit := int32(300) // another one in each turn
+	if one.Shoots > w.options.Few {
+		limit++
+	}
 	for i := range w.options.Changes {
 		changed := shoot(i)
 		if err := w.garden.Get(ctx, client.ObjectKeyFromObject(changed), changed); err != nil {
@@ -274,7 +278,7 @@ func (w *world) change(ctx context.Context, one *turn) error {
 		generation := mr.Generation
 		patched := client.MergeFrom(changed.DeepCopy())
 		changed.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{Requests: &corev1beta1.APIServerRequests{
-			MaxNonMutatingInflight: ptr.To(int32(300 + len(w.results.Turns))), //nolint:gosec // two turns
+			MaxNonMutatingInflight: ptr.To(limit),
 		}}
 		if err := w.garden.Patch(ctx, changed, patched); err != nil {
 			return fmt.Errorf("change Shoot %s: %w", changed.Name, err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -35,9 +34,7 @@ type turn struct {
 func (r *results) publish(form string, out io.Writer) error {
 	r.CPUs = runtime.NumCPU()
 	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return measure.Encode(out, r)
 	}
 	_, err := fmt.Fprintf(out, "%d new hosts, %d connections, %d CPUs\n\n%s", r.Options.Hosts, r.Options.Connections, r.CPUs,
 		measure.Table(r.lines(), form == "markdown"))

@@ -2,7 +2,9 @@ package measure
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -62,4 +64,11 @@ func Thousands(number int) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// Encode writes the results of a program that measures as JSON for people.
+func Encode(out io.Writer, results any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(results)
 }
